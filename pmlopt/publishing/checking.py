@@ -310,7 +310,8 @@ def load_listed_matrix(path: Path, name: str) -> Mechanism:
 
 def _check_files(place: Path, described: ReleaseFile) -> Claim:
     """Check that the folder contains exactly the files of its digests."""
-    found, told = digest_folder(place), dict(described.digests)
+    found = digest_folder(place)
+    told = dict(described.digests)
     within = {name for name in told if name.startswith(f"{described.data}/")}
     own = {*(within or {described.data}), *REPORTS, *(part.mechanism for part in described.parts)}
     wrong = sorted(
@@ -500,7 +501,8 @@ def count_outcomes(
     known = [(one, len(one.output_columns), _index_outputs(one)) for one in releases]
     observed: Counter[tuple[Label, ...]] = Counter()
     for value, number in counts.items():
-        cells, outcome = list(replace_missing(value)), []
+        cells = list(replace_missing(value))
+        outcome = []
         for release, width, outputs in known:
             own = tuple(cells[:width])
             del cells[: len(own)]

@@ -124,7 +124,8 @@ def _bound_outcome_probabilities(
     Moving a mass t of letters changes the mean of `P(y | x)` by t (max - min) at most, and never beyond its
     largest and smallest value.
     """
-    most, least = np.ones(()), np.ones(())
+    most = np.ones(())
+    least = np.ones(())
     for matrix in matrices:
         most = np.multiply.outer(most, matrix.max(axis=0))
         least = np.multiply.outer(least, matrix.min(axis=0))
@@ -162,7 +163,8 @@ def _test_against_raw_rows(
     if not raw[possible].any():
         return None, None
     weights = np.where(possible, raw / np.where(possible, expected, 1.0) - 1.0, 0.0)
-    mean, rows = float((expected * weights).sum()), float(counts.sum())
+    mean = float((expected * weights).sum())
+    rows = float(counts.sum())
     offset = 0.0  # of the mean of the weight, for the law is rounded
     if same_people:
         transposed = [one.matrix.T for one in mechanisms]

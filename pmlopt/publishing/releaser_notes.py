@@ -86,7 +86,8 @@ def _advise_on_clear_columns(planned: ReleaseFile) -> Iterator[str]:
         if one.with_release is None or one.with_release > planned.together + 0.1
     ]
     for one in [one for one in raising if len(one.columns) == 1] or raising:
-        names, several = join_words(one.columns), len(one.columns) > 1
+        names = join_words(one.columns)
+        several = len(one.columns) > 1
         level = (
             "more than can be listed" if one.with_release is None else format_nats(one.with_release)
         )
@@ -100,7 +101,8 @@ def _advise_on_clear_columns(planned: ReleaseFile) -> Iterator[str]:
 
 def _compare_with_columns_apart(draft: ReleaseDraft) -> Iterator[str]:
     """Yield what a mechanism for each column would lose, where one on their tuples is released."""
-    made, total = draft.made[0], draft.planned.total
+    made = draft.made[0]
+    total = draft.planned.total
     tables = () if isinstance(made, Mechanism) else split_by_column(made.certificate)
     if len(draft.made) > 1 or not tables or total is None or isinstance(made, Mechanism):
         return

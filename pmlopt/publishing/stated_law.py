@@ -159,7 +159,8 @@ def restate_ledger_law(law: Prior) -> tuple[Prior, float]:
     """
     if law.samples is None:
         return law, 0.0
-    stated, step = restate_prior(law), choose_rounding_step(law.samples)
+    stated = restate_prior(law)
+    step = choose_rounding_step(law.samples)
     ratio = bound_share_ratio(np.array(stated.counts, dtype=np.int64), step, law.samples)
     return stated, math.log(ratio)
 

@@ -202,7 +202,8 @@ def _gather_list(array: Any, rows: Any) -> Any:
     valid = _get_validity(rows)
     valid[valid] = _get_validity(array)[_to_indices(rows)[valid]]
     taken = np.zeros(len(rows), dtype=np.int64)
-    starts, taken[valid] = taken.copy(), sizes[_to_indices(rows)[valid]]
+    starts = taken.copy()
+    taken[valid] = sizes[_to_indices(rows)[valid]]
     starts[valid] = begins[_to_indices(rows)[valid]]
     ends = np.cumsum(taken)
     places = integers_to_arrow(
@@ -230,7 +231,8 @@ def _get_list_extents(array: Any) -> tuple[IntArray, IntArray]:
 
 def _without_hidden_values(taken: Any) -> Any:
     """Zero the data under nulls, and unify NaN bit patterns."""
-    kind, size = taken.type, len(taken)
+    kind = taken.type
+    size = len(taken)
     if pyarrow.types.is_floating(kind):
         values = np.frombuffer(taken.buffers()[1], dtype=to_numpy_type(kind))[taken.offset :][:size]
         strange = np.isnan(values)

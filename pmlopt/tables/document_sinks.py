@@ -151,7 +151,8 @@ class RSink(DocumentSink):
 
     def _convert_column(self, column: Any, about: OutputColumn) -> Any:
         """Build the vector of a column."""
-        kind, absent = column.type, np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+        kind = column.type
+        absent = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
         if is_kind(kind, "string", "large_string"):
             return self._make_texts_or_factor(column.to_pylist(), about)
         if pyarrow.types.is_timestamp(kind):

@@ -209,7 +209,8 @@ def number_kinds(cells: Sequence[Any]) -> FloatArray:
         numbers, has_kinds = np.array(cells, dtype=float), False  # None becomes NaN
     except ValueError:
         values = [None if isinstance(cell, str) else cell for cell in cells]
-        numbers, has_kinds = np.array(values, dtype=float), True
+        numbers = np.array(values, dtype=float)
+        has_kinds = True
     if (numbers >= MIN_KIND).any():
         raise FileFormatError("a number is above 8.9e307, where kinds of missing values begin")
     for row, cell in enumerate(cells if has_kinds else ()):

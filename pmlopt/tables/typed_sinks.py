@@ -105,7 +105,8 @@ class TypedSink:
                 plain.append(pyarrow.field(column.name, get_plain_type(kind, column.name)))
                 written.append(pyarrow.field(column.name, self._column_type(kind, column.name)))
         self._columns = columns
-        self.plain, self._schema = pyarrow.schema(plain), pyarrow.schema(written)
+        self.plain = pyarrow.schema(plain)
+        self._schema = pyarrow.schema(written)
         self._stream = stream
         self._writer: Any = None  # from the first group of rows on
 

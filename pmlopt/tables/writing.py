@@ -189,7 +189,8 @@ def choose_sink(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink]
         'gzip'
     """
     # a codec is the last suffix, and the format the one before it
-    ending, codec = Path(path).suffix.lower(), None
+    ending = Path(path).suffix.lower()
+    codec = None
     if ending in COMPRESSED_ENDINGS:
         ending, codec = Path(path).with_suffix("").suffix.lower(), COMPRESSED_ENDINGS[ending]
     if codec is None and ending in PARQUET_ENDINGS:

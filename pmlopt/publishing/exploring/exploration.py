@@ -163,7 +163,8 @@ class ExploredCurve:
 
 def _describe_changes(before: ExploredPart, after: ExploredPart) -> list[str]:
     """Yield the changes of outcomes between two mechanisms."""
-    old, new = _normalize_columns(before), _normalize_columns(after)
+    old = _normalize_columns(before)
+    new = _normalize_columns(after)
     both = [y for y in old if y in new]
     return [
         *_format_outcomes([y for y in new if y not in old], "appear"),

@@ -191,9 +191,11 @@ def explore_design(
         for requirement, found in zip(requirements, answers, strict=True)
     ]
     compared, worth = _make_baselines(builders[0], answers[0], beside, half_width)
-    height, about = words.utility.strip("'\""), tuple[str, ...]()
+    height = words.utility.strip("'\"")
+    about = tuple[str, ...]()
     if worth is not None:
-        height, everything = worth.utility_name, worth.value(worth.everything)
+        height = worth.utility_name
+        everything = worth.value(worth.everything)
         about = (
             f"Releasing everything, with no privacy, has the {worth.utility_name} {everything:.6g}.",
         )

@@ -176,7 +176,9 @@ def _compute_level_about_tuple(
     law: FloatArray, matrices: list[FloatArray], everything: FloatArray
 ) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
     """Compute the leakage level about the tuple, with the outcome and letters that attain it."""
-    best, where, witness = -1.0, np.zeros(law.ndim, dtype=int), np.zeros(law.ndim, dtype=int)
+    best = -1.0
+    where = np.zeros(law.ndim, dtype=int)
+    witness = np.zeros(law.ndim, dtype=int)
     occurring = everything > 0
     for letters in np.argwhere(law > 0):
         product = np.ones(())
@@ -184,7 +186,8 @@ def _compute_level_about_tuple(
             product = np.multiply.outer(product, matrix[letter])
         ratios = np.divide(product, everything, out=np.zeros_like(product), where=occurring)
         if ratios.max() > best:
-            best, witness = float(ratios.max()), letters
+            best = float(ratios.max())
+            witness = letters
             where = np.array(np.unravel_index(int(ratios.argmax()), ratios.shape))
     return max(0.0, math.log(best)), tuple(where.tolist()), tuple(witness.tolist())
 

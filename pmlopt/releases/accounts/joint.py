@@ -214,7 +214,8 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
     # chain rule: the lift of the whole is a product of lifts, each under the posterior before it
     levels = [leakage_level(p, parts[0])]
     for count, part in enumerate(parts[1:], start=1):
-        before, found = compose(parts[:count]), []
+        before = compose(parts[:count])
+        found = []
         for column in before.matrix[
             :, before.support
         ].T:  # the level under the posterior of its outcome
@@ -222,7 +223,8 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
             # scaled by the peak: many releases make a column so small that products underflow
             weights = p.pmf[left] * (column[left] / column.max())
             # a history of zeros is none: the posterior itself serves as the prior
-            posterior, nothing = weights / weights.sum(), np.zeros((1, len(weights)))
+            posterior = weights / weights.sum()
+            nothing = np.zeros((1, len(weights)))
             found.append(float(compute_levels_after(posterior, nothing, part.matrix[left])[0]))
         levels.append(max(found))
     return math.fsum(levels)
@@ -384,7 +386,8 @@ class OutcomeSearch:
             columns = grown[possible] - peaks[possible]
             choices = np.column_stack([choices[rows], outputs])[possible]
             keep = self._bound_completions(columns, self.ahead[place + 1]) > best[0]
-            columns, choices = columns[keep], choices[keep]
+            columns = columns[keep]
+            choices = choices[keep]
             if len(choices) > MAX_CANDIDATES:
                 raise MechanismError(
                     f"the search for the worst outcome keeps {len(choices)} choices after {place + 1} of "
@@ -430,7 +433,8 @@ class OutcomeSearch:
                     self._log_product(chosen, but=place)[:, None] + part, letter
                 )
                 if values.max() > value:
-                    value, chosen[place] = float(values.max()), int(values.argmax())
+                    value = float(values.max())
+                    chosen[place] = int(values.argmax())
         column = self._log_product(chosen)
         leakage = float(compute_levels(self.law, (column - column.max())[None])[0])
         return leakage, int(column.argmax()), tuple(chosen)

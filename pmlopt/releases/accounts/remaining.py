@@ -115,7 +115,8 @@ def align_matrix(
         return mechanism.matrix
     rows_of = {make_label_key(label): row for row, label in enumerate(inputs)}
     found = np.array([rows_of.get(make_label_key(label), -1) for label in labels])
-    places, missing = np.flatnonzero(found >= 0), np.flatnonzero(found < 0)
+    places = np.flatnonzero(found >= 0)
+    missing = np.flatnonzero(found < 0)
     if not len(places):
         raise MechanismError(
             f"the mechanism's inputs {abbreviate(inputs)} are none of the letters of the ledger "

@@ -172,7 +172,8 @@ def _tilted_mean(values: FloatArray, law: FloatArray, s: float) -> float:
 
 def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) -> MeanOfLifts:
     """Compute an upper bound on the law of a mean of n draws, by a tilted FFT convolution."""
-    low, high = float(values.min()), float(values.max())
+    low = float(values.min())
+    high = float(values.max())
     # all lifts are equal: the mean is constant, and a grid of no width would divide by 0
     if high == low:
         return MeanOfLifts(low, 1.0, np.ones(1), np.zeros(1), 0.0, high, 0.0, people)
@@ -211,7 +212,8 @@ def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) ->
     if start + count <= people * steps:
         above = bound_chernoff_tail(points, masses, people, last / people)
     grown = 1 + 4 * UNIT_ROUNDOFF * count  # the sums' own rounding
-    first, moved = low + start * step / people + TILT_RTOL * step, step if moves else 0.0
+    first = low + start * step / people + TILT_RTOL * step
+    moved = step if moves else 0.0
     excesses = after * grown + above * high
     return MeanOfLifts(first, step / people, tails * grown, excesses, above, high, moved, people)
 
@@ -328,7 +330,8 @@ def shuffled_slack(
     """
     count = check_integer(people, "the number of people", PrivacyError)
     level = min(check_nonnegative(epsilon, "epsilon", PrivacyError), 700.0)
-    t, over = round_down(math.exp(level)), round_down(math.expm1(level))
+    t = round_down(math.exp(level))
+    over = round_down(math.expm1(level))
     found = 0.0
     for values, law in _find_lift_laws(*pair_with_prior(prior, mechanism)):
         if _is_listable(values, count):
@@ -414,7 +417,8 @@ def calibrate_shuffled(
     """
     # The share of a local level to which it is found, and of the largest one below which none is tried.
     least_share = 1e-3
-    p, target = as_prior(prior), check_nonnegative(epsilon, "epsilon", PrivacyError)
+    p = as_prior(prior)
+    target = check_nonnegative(epsilon, "epsilon", PrivacyError)
     high = p.max_leakage
     if most is not None:
         high = check_nonnegative(most, "the largest local level", PrivacyError)
@@ -470,13 +474,16 @@ def _is_listable(values: FloatArray, people: int) -> bool:
 
 def _list_means(values: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray, FloatArray]:
     """Enumerate the mean lift of each histogram, with its probability."""
-    counts, sums, logs = np.array([people]), np.zeros(1), np.array([math.lgamma(people + 1)])
+    counts = np.array([people])
+    sums = np.zeros(1)
+    logs = np.array([math.lgamma(people + 1)])
     factorials = np.array([math.lgamma(k + 1) for k in range(people + 1)])
     for place, (value, mass) in enumerate(zip(values.tolist(), law.tolist(), strict=True)):
         last = place == len(values) - 1
         taken = counts if last else np.concatenate([np.arange(count + 1) for count in counts])
         rows = np.arange(len(counts)) if last else np.repeat(np.arange(len(counts)), counts + 1)
-        counts, sums = counts[rows] - taken, sums[rows] + taken * value
+        counts = counts[rows] - taken
+        sums = sums[rows] + taken * value
         logs = logs[rows] - factorials[taken] + taken * math.log(mass)
     # a logarithm is off by units of the largest of its terms: raised by as much
     largest = 3 * factorials[-1] + people * float(np.abs(np.log(law)).max())
@@ -490,7 +497,8 @@ def _compute_listed_level(means: FloatArray, masses: FloatArray, delta: float) -
     # with the k largest means above 1 + u the sum is `worth_k - u above_k`, and at most that for other u
     weights = masses[order].astype(np.longdouble)
     terms = weights * (means[order] - 1)
-    worth, above = np.cumsum(terms), np.cumsum(weights)
+    worth = np.cumsum(terms)
+    above = np.cumsum(weights)
     rounding = (len(means) + 4) * np.finfo(np.longdouble).eps * (np.cumsum(np.abs(terms)) + delta)
     return round_up(float(((worth - delta + rounding) / above).max(initial=0.0)))
 

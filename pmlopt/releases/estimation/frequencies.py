@@ -107,7 +107,8 @@ def maximize_likelihood(matrix: FloatArray, counts: FloatArray) -> FloatArray:
     # How far from the largest mean log-likelihood frequencies may be that are taken for the maximum.
     optimality = 1e-12
     seen = counts > 0
-    columns, shares = matrix[:, seen], counts[seen] / counts.sum()
+    columns = matrix[:, seen]
+    shares = counts[seen] / counts.sum()
 
     def evaluate_with_gradient(f: FloatArray) -> Local:
         law = f @ columns
@@ -243,22 +244,23 @@ class Estimate:
             len(self.combinations) if simultaneous else 1,
             _check_interval_kind(kind or self.kind),
         )
-        least, most = self.combinations.min(axis=1), self.combinations.max(axis=1)
+        least = self.combinations.min(axis=1)
+        most = self.combinations.max(axis=1)
         return self.origins[:, None] + np.clip(ends, least[:, None], most[:, None])
 
     def _interval_ends(self, confidence: float, count: int, kind: Intervals) -> FloatArray:
         """Compute the unclipped interval ends of one kind, relative to the origin."""
-        matrix, n = self.mechanism.matrix, self.effective
+        matrix = self.mechanism.matrix
+        n = self.effective
         if kind in ("bernstein", "exact"):
             self._check_unweighted(f"the intervals {kind!r}")
-        quantile, shares = normal_quantile(confidence, count), self.counts / n
+        quantile = normal_quantile(confidence, count)
+        shares = self.counts / n
         if kind == "wald":
             return compute_wald_ends(self.values, n * np.diag(self.covariance), n, quantile)
         if kind == "score":
-            values, (means, variances, skews) = (
-                self.weights @ shares,
-                compute_moments(self.weights, self.law),
-            )
+            values = self.weights @ shares
+            means, variances, skews = compute_moments(self.weights, self.law)
             # the variance if t were the mean, `variance + skew (t - mean) - (t - mean)^2`, from the values
             apart = values - means
             near = np.maximum(variances + skews * apart - apart**2, 0.0)
@@ -319,7 +321,8 @@ class Estimate:
         draws, error = draw_posterior(
             self.mechanism.matrix, self.counts.astype(np.int64), worth * p, self.combinations, seed
         )
-        mean, deviations = self.origins + draws.mean(axis=0), draws.std(axis=0)
+        mean = self.origins + draws.mean(axis=0)
+        deviations = draws.std(axis=0)
         shifted = self.origins + draws
         return FrequencyPosterior(
             self.letters, mean, deviations, error, worth * p, self.confidence, shifted
@@ -441,7 +444,8 @@ def estimate(
     seen: IntArray | FloatArray = count_outputs(m, counts, released)
     estimable(m).check(combinations)
     number = int(seen.sum())
-    people, total = float(number), float(number)
+    people = float(number)
+    total = float(number)
     if weights is not None:
         seen, people, total = _count_weighted(m, released, weights)
     f = maximize_likelihood(m.matrix, seen.astype(float))

@@ -112,7 +112,8 @@ def _draw_columns(
     fit: ModelFit, point: FloatArray, rng: np.random.Generator
 ) -> dict[str, list[Label]]:
     """Draw the true letters of the released columns from their posterior at (P,) parameters."""
-    frame, rows = fit.parts.frame, fit.parts.places
+    frame = fit.parts.frame
+    rows = fit.parts.places
     cells = draw_places(fit.likelihood.compute_posterior(point).T[rows], rng)
     owners = frame.owners
     found = {name: values[cells] for name, values in frame.cells.items() if name in owners}
@@ -241,7 +242,8 @@ def pool(
             "the fits to pool have not the same coefficients: fit the same model to each, with all letters "
             "as categories"
         )
-    points, within = np.array([one[1] for one in read]), np.array([one[2] for one in read])
+    points = np.array([one[1] for one in read])
+    within = np.array([one[2] for one in read])
     between = np.atleast_2d(np.cov(points, rowvar=False)) * (1 + 1 / len(read))
     covariance = within.mean(axis=0) + between
     missing = np.diag(between) / np.diag(covariance)
@@ -258,7 +260,8 @@ def pool(
 def _read_fit(fit: Any) -> tuple[tuple[Label, ...], FloatArray, FloatArray]:
     """Read the names, estimates and covariance of a result of statsmodels, or of a pair."""
     if hasattr(fit, "cov_params"):
-        estimates, covariance = fit.params, fit.cov_params()
+        estimates = fit.params
+        covariance = fit.cov_params()
     else:
         try:
             estimates, covariance = fit

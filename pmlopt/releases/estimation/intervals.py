@@ -63,7 +63,8 @@ def compute_moments(
     means = weights @ law
     # centred before the powers: differences of raw moments would cancel
     centred = weights - means[:, None]
-    variances, thirds = centred**2 @ law, centred**3 @ law
+    variances = centred**2 @ law
+    thirds = centred**3 @ law
     return (
         means,
         variances,
@@ -165,7 +166,8 @@ def compute_exact_intervals(
     from pmlopt.solvers import highs
 
     occurs = matrix.max(axis=0) > 0
-    columns, n = matrix[:, occurs], len(matrix)
+    columns = matrix[:, occurs]
+    n = len(matrix)
     # Clopper-Pearson, with the risk shared by all outputs: the box covers the law at once
     box = confidence_box([int(count) for count in counts[occurs]], 1 - confidence)
     system = sparse.csc_array(np.vstack([columns.T, np.ones(n)]))
@@ -253,7 +255,8 @@ def goodness_of_fit(
         >>> found.degrees, found.p_value < 1e-6
         (1, True)
     """
-    law, people = frequencies @ matrix, float(counts.sum())
+    law = frequencies @ matrix
+    people = float(counts.sum())
     seen = counts > 0
     with np.errstate(divide="ignore"):
         ratio = np.log(counts[seen] / people) - np.log(law[seen])

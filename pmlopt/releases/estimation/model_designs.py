@@ -62,7 +62,8 @@ def coefficient_error(
         )
     table = {name: [label[k] for label in p.labels] for k, name in enumerate(columns)}  # type: ignore[index]
     parts = read_model(table, formula, {}, family, weights=p.pmf.tolist())
-    names, fit = parts.coefficient_names, fit_model(parts)
+    names = parts.coefficient_names
+    fit = fit_model(parts)
     _, jacobian = fit.restore()
     wanted = [name for name in names if _is_slope(name)] if coefficients is None else coefficients
     places = indices_of(list(wanted), names, "the coefficients", InputError)

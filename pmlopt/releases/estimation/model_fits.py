@@ -213,7 +213,8 @@ class ModelFit:
         In the direction of the least information, two standard errors away, a normal likelihood is lower by
         2. Where it is lower by less than a half on a side, intervals that derivatives give are too short.
         """
-        size, direction = self.flat.least, self.flat.weakest
+        size = self.flat.least
+        direction = self.flat.weakest
         if not size:
             return ()
         step = direction * 2 / np.sqrt(size * self.total)

@@ -166,7 +166,8 @@ class ObservedLikelihood:
     def evaluate(self, parameters: FloatArray) -> LikelihoodTerms:
         """Compute the likelihood and its derivatives at (P,) parameters."""
         size, total = self.parameter_count, 0.0
-        scores, information = np.empty((size, len(self.weights))), np.zeros((size, size))
+        scores = np.empty((size, len(self.weights)))
+        information = np.zeros((size, size))
         with limit_threads():  # of many products of small matrices
             for people, block in self._blocks:
                 seen = block._see(parameters)
@@ -235,7 +236,9 @@ class ObservedLikelihood:
     def _sum_information(self, seen: SeenTerms, scores: FloatArray) -> FloatArray:
         """Sum (P, P) the information of people with (P, n) scores."""
         information = (scores * self.weights) @ scores.T
-        terms, parts, count = seen.response, self._list_parts(), len(self.designs)
+        terms = seen.response
+        parts = self._list_parts()
+        count = len(self.designs)
         shares = self.weights * seen.after
         curved = terms.information - terms.scores[:, None] * terms.scores
         self._add_coefficients(information, shares * curved)
@@ -338,7 +341,8 @@ def maximize_observed(
         hess=lambda parameters: evaluate(parameters).information / total,
         method="trust-exact", options={"gtol": 1e-7, "maxiter": 500},
     )  # fmt: skip
-    parameters, slope = found.x, np.abs(compute_gradient(found.x)).max()
+    parameters = found.x
+    slope = np.abs(compute_gradient(found.x)).max()
     if not slope < 1e-5:
         raise SolverError(
             f"the likelihood was not maximised (its slope is {slope:.1g}): leave out covariates, or "

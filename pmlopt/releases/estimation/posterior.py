@@ -96,8 +96,10 @@ def draw_posterior(
     n = len(matrix)
     if n == 1:
         return np.repeat(combinations.T, 2, axis=0), np.zeros(len(combinations))
-    rng, seen = np.random.default_rng(seed), counts > 0
-    columns, observed = matrix[:, seen], counts[seen].astype(float)
+    rng = np.random.default_rng(seed)
+    seen = counts > 0
+    columns = matrix[:, seen]
+    observed = counts[seen].astype(float)
     points = _choose_starts(rng, matrix, counts, concentration)
     axes = _whiten_directions(columns, observed, concentration, points.mean(axis=0))
     kept: list[FloatArray] = []
@@ -116,7 +118,8 @@ def draw_posterior(
         if step % (BLOCK * thin) or step == BLOCK * thin:
             continue
         late = np.array(kept[len(kept) // 2 :])  # (steps, chains, K)
-        spread, means = late.std(axis=(0, 1)), late.mean(axis=0)
+        spread = late.std(axis=(0, 1))
+        means = late.mean(axis=0)
         # chains are independent, their steps are not: the error comes from means of chains
         errors = means.std(axis=0, ddof=1) / np.sqrt(CHAIN_COUNT)
         # Error of each mean, as a share of the posterior's standard deviation, at which sampling ends: as of
@@ -166,7 +169,8 @@ def _draw_letter_directions(rng: np.random.Generator, n: int) -> FloatArray:
     # an offset of 1 to n - 1 never gives the same letter twice
     other = (one + rng.integers(1, n, size=CHAIN_COUNT)) % n
     towards = np.zeros((CHAIN_COUNT, n))
-    towards[chains, one], towards[chains, other] = 1.0, -1.0
+    towards[chains, one] = 1.0
+    towards[chains, other] = -1.0
     return towards
 
 
@@ -196,7 +200,8 @@ def _slice_sample(
 
     # log of a uniform level below the density: minus an exponential variable
     levels = log_density_at(np.zeros(CHAIN_COUNT)) - rng.exponential(size=CHAIN_COUNT)
-    at, left = np.zeros(CHAIN_COUNT), np.ones(CHAIN_COUNT, dtype=bool)
+    at = np.zeros(CHAIN_COUNT)
+    left = np.ones(CHAIN_COUNT, dtype=bool)
     # Halvings, roughly, of a slice before a step is left out.
     for _ in range(60):
         tried = np.where(left, least + (most - least) * rng.random(CHAIN_COUNT), at)

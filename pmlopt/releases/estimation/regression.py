@@ -224,7 +224,8 @@ def model(
     lost = np.array(fit.find_lost(jacobian), dtype=int)
     covariance = np.asarray(jacobian @ fit.compute_covariance(is_robust) @ jacobian.T)
     coefficients[lost] = np.nan
-    covariance[lost], covariance[:, lost] = np.nan, np.nan
+    covariance[lost] = np.nan
+    covariance[:, lost] = np.nan
     covariance[lost, lost] = np.inf
     return FittedModel(
         formula=formula, family=parts.family, letters=parts.letters, names=names,

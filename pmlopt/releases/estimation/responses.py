@@ -134,8 +134,10 @@ class OrderedResponse(ReleasedResponse):
 
     def evaluate(self, predictors: FloatArray) -> ResponseTerms:
         """Compute the terms of `log sum_x M[x,y] (F(u_x) - F(u_(x-1)))`, where `u_j = c_j - t`."""
-        chain, ends = self._differentiate_ends(predictors), self._compute_ends(predictors)
-        share, law = special.expit(ends), compute_ordered_law(ends)
+        chain = self._differentiate_ends(predictors)
+        ends = self._compute_ends(predictors)
+        share = special.expit(ends)
+        law = compute_ordered_law(ends)
         density = share * special.expit(-ends)
         seen = (self.outputs * law).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):  # an output that is not possible there
@@ -161,7 +163,8 @@ class OrderedResponse(ReleasedResponse):
 
     def _compute_ends(self, predictors: FloatArray) -> FloatArray:
         """Compute (N - 1, K, n) the thresholds less the predictors."""
-        first, widths = predictors[[1]], np.exp(np.minimum(predictors[2:], 300.0))
+        first = predictors[[1]]
+        widths = np.exp(np.minimum(predictors[2:], 300.0))
         ends = np.concatenate([first, first + np.cumsum(widths, axis=0)])
         return np.asarray(ends - predictors[0])
 
@@ -299,7 +302,8 @@ def compute_ordered_law(ends: FloatArray) -> FloatArray:
         >>> compute_ordered_law(np.array([0.0])).tolist()
         [0.5, 0.5]
     """
-    below, above = special.expit(ends), special.expit(-ends)
+    below = special.expit(ends)
+    above = special.expit(-ends)
     # F(b) - F(a) = F(b) F(-a) (1 - e^(a - b)): a difference of shares near 1 has no digits
     between = below[1:] * above[:-1] * -np.expm1(ends[:-1] - ends[1:])
     return np.concatenate([below[:1], between, above[-1:]])

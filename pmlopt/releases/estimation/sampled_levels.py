@@ -106,7 +106,8 @@ def level_from_samples(
         >>> found.refutes(0.3), found.refutes(0.4), found.confirms(0.5)
         (True, False, True)
     """
-    known, share = as_prior(prior), check_confidence(confidence)
+    known = as_prior(prior)
+    share = check_confidence(confidence)
     _check_measure(measure)
     drawn, outputs = _check_table(known, counts)
     test = _CellTest(known.pmf, drawn.astype(float), measure)
@@ -177,7 +178,8 @@ def samples_to_refute(
         """
         from scipy.stats import binom
 
-        tail, seen = (1 - chance) / len(cell), np.zeros(known.size)
+        tail = (1 - chance) / len(cell)
+        seen = np.zeros(known.size)
         seen[cell] = np.where(
             upward, binom.ppf(tail, samples, column[cell]), binom.isf(tail, samples, column[cell])
         )
@@ -225,7 +227,8 @@ class _CellTest:
 
     def __init__(self, p: FloatArray, drawn: FloatArray, measure: Measure) -> None:
         self._p, self._measure = p, measure
-        self._seen, self._missed = drawn, drawn.sum(axis=1, keepdims=True) - drawn
+        self._seen = drawn
+        self._missed = drawn.sum(axis=1, keepdims=True) - drawn
         self.cells = _count_cells(len(drawn), drawn.shape[1], measure)
         self._entries = min(len(p), 2) if measure == "ldp" else len(p)  # of a cell
 
@@ -250,7 +253,8 @@ class _CellTest:
         The ratio of the entry to the sum of the others is quasilinear and the set convex: its extreme is
         where the slopes of the logarithms of all tails are a multiple mu of those of the ratio, a root.
         """
-        pml, letters = self._measure == "pml", np.arange(len(self._p))
+        pml = self._measure == "pml"
+        letters = np.arange(len(self._p))
         rest = letters[letters != x] if pml else letters[(letters != x) & (letters == other)]
         weights, own_mass = (self._p[rest], self._p[x]) if pml else (np.ones(len(rest)), 0.0)
         if len(rest) == 0:
@@ -262,8 +266,10 @@ class _CellTest:
         if end == -1 and not others.seen.any():
             return -math.log(own_mass) if own_mass else math.inf
         budget = self._compute_budget(tail)
-        own_span, span = own.search_span(budget, elastic=True), others.search_span(budget)
-        mine, q = own_span[0], span[0]
+        own_span = own.search_span(budget, elastic=True)
+        span = others.search_span(budget)
+        mine = own_span[0]
+        q = span[0]
 
         def spend_budget(log_mu: float) -> tuple[float, float]:
             """Move the entries to where slopes have a multiple; return what they spend, and its slope."""
@@ -309,7 +315,8 @@ class _CellTest:
         For LDP the level of the box around the cell's set. For PML the largest ratio over the box and the
         tangents of `log T` at the point that splits the budget evenly, by Dinkelbach's iterations.
         """
-        budget, parts = self._compute_budget(tail), self._entries
+        budget = self._compute_budget(tail)
+        parts = self._entries
         lowest, highest = self._compute_boxes(math.exp(-budget))
         if self._measure == "ldp":
             return _log_pairs(highest, lowest)
@@ -366,7 +373,10 @@ def _solve_increasing(compute: Callable[[float], tuple[float, float]]) -> float:
     Args:
         compute: from a number to the function's value and derivative there.
     """
-    low, high, at, step = -math.inf, math.inf, 0.0, 2.0
+    low = -math.inf
+    high = math.inf
+    at = 0.0
+    step = 2.0
     while True:
         value, slope = compute(at)
         low, high = (at, high) if value < 0 else (low, at)
@@ -400,7 +410,9 @@ class _BinomialTails:
     """Of Newton's method, before an interval is halved."""
 
     def __init__(self, seen: FloatArray, missed: FloatArray, upward: bool) -> None:
-        self.seen, self.missed, self.upward = seen, missed, upward
+        self.seen = seen
+        self.missed = missed
+        self.upward = upward
         # a binomial tail is an incomplete beta integral, exact for any counts
         self._tail = special.betainc if upward else special.betaincc
         self._powers = np.maximum(seen - upward, 0), np.maximum(missed - (not upward), 0)
@@ -456,7 +468,8 @@ class _BinomialTails:
                 break
             # the bracket shrinks at every step, even where Newton's point is outside of it
             onward = sign * miss > 0
-            low, high = np.where(onward, q, low), np.where(onward, high, q)
+            low = np.where(onward, q, low)
+            high = np.where(onward, high, q)
             new = np.where(
                 (new > low) & (new < high) & (k < self.NEWTON_STEPS), new, (low + high) / 2
             )

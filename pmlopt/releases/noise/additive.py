@@ -112,7 +112,8 @@ class AdditiveNoise(NoiseLaw):
         bins = 2**16 if law.axes == 1 else int(2 ** (20 / law.axes))
         grid = law.even(bins)
         masses = law.masses(grid).reshape((bins,) * law.axes)
-        means, moved = masses / masses.sum(), 0.0
+        means = masses / masses.sum()
+        moved = 0.0
         widths = [high - low for low, high in law.intervals]
         for axis, width in enumerate(widths):
             # sums of what is below and above, each bin by e^(-width / scale) less than the next one

@@ -132,7 +132,8 @@ class Geometric(Laplace):
             PrivacyError: letters are no whole numbers, or too far apart for a matrix.
         """
         letters = self.place_letters(prior)
-        lows, highs = letters.points.min(axis=0), letters.points.max(axis=0)
+        lows = letters.points.min(axis=0)
+        highs = letters.points.max(axis=0)
         shape = highs - lows + 1
         if float(np.prod(shape)) * len(letters.points) > MAX_PRODUCT_ENTRIES:
             raise PrivacyError(
@@ -274,7 +275,8 @@ def plocal_scale(epsilon: float, delta: float) -> float:
         >>> round(plocal_failure(1.0, plocal_scale(1.0, 0.01)), 12)
         0.01
     """
-    level, share = check_positive(epsilon, "epsilon", PrivacyError), check_probability(delta)
+    level = check_positive(epsilon, "epsilon", PrivacyError)
+    share = check_probability(delta)
     f = float(special.erfcinv(share))
     root = math.sqrt(f * f + level)
     return math.sqrt(2) * (f + root) / level

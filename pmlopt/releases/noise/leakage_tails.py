@@ -82,7 +82,8 @@ class PairFailure:
             # 1 - p is e^-eps - p and 1 - e^-eps
             threshold = np.minimum(log_quotient(left, self.lost[0]), self.largest)
             start = np.where(possible, self.stretch * threshold, np.inf)
-            near, far = self.noise.compute_tail(start - 1), self.noise.compute_tail(start + 1)
+            near = self.noise.compute_tail(start - 1)
+            far = self.noise.compute_tail(start + 1)
             density = self.stretch * self.noise.compute_density(start - 1)
             rate = self.kept[0] * self.lost[0] / other / left
             moved = np.where(possible, density * rate, 0.0)
@@ -91,13 +92,15 @@ class PairFailure:
     def subtract_mass(self, mass: FloatArray, other: FloatArray) -> FloatArray:
         """Compute `e^-eps - p` accurately, from p or 1 - p."""
         # the large parts first: close floats subtract exactly, and the small part is not lost
-        near, far = (self.kept[0] - mass) + self.kept[1], (other - self.lost[0]) - self.lost[1]
+        near = (self.kept[0] - mass) + self.kept[1]
+        far = (other - self.lost[0]) - self.lost[1]
         return np.where(mass <= 0.5, near, far)
 
     def bound_on_cells(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Compute the larger F at both ends of cells of p, and upper bounds on F over the cells."""
         ends = np.array([left, right])
-        values, bounds = np.zeros(ends.shape), np.zeros(ends.shape)
+        values = np.zeros(ends.shape)
+        bounds = np.zeros(ends.shape)
         for turn in (1, -1):
             # the second letter has 1 - p: its probability ascends from the right end
             mass, other = np.array([ends, 1 - ends])[::turn, ::turn]
@@ -117,7 +120,8 @@ class PairFailure:
             left = np.array([self.exp_neg_epsilon - p for p in masses], dtype=float)
             found = float(self.compute_tails(mass, mass[::-1], left)[0].sum())
             return min(1.0, found * (1 + self.rtol))
-        low, high = round_down_to_float(min(masses)), round_up_to_float(1 - max(masses))
+        low = round_down_to_float(min(masses))
+        high = round_up_to_float(1 - max(masses))
         # F jumps where a tail ends
         edges = np.append(np.linspace(low, high, 65), [self.max_mass, 1 - self.max_mass])
         slack = lambda best: min(1e-11, max(1e-6 * best, 1e-20))  # noqa: E731
@@ -132,7 +136,8 @@ def _split_number(number: Fraction) -> tuple[float, float]:
 
 def find_least_masses(letters: PlacedLetters) -> tuple[Fraction, ...]:
     """Return the least probability of each letter over the priors; that of a curved set is rounded down."""
-    sums, total = letters.prior.weights, sum(letters.prior.weights)
+    sums = letters.prior.weights
+    total = sum(letters.prior.weights)
     if letters.over is not None:
         sums, total = letters.over.min_mean_scaled(np.eye(len(sums), dtype=object))
     return tuple(Fraction(int(one), int(total)) for one in sums)
@@ -228,7 +233,8 @@ class LeakingMass:
         noise, letters = self.noise, self.letters
         # a mean that is the limit but for rounding counts as below it
         limit = math.exp(-self.epsilon) * (1 + 1e-13)
-        edges, lines = noise.make_edges(line), offsets.shape[1]
+        edges = noise.make_edges(line)
+        lines = offsets.shape[1]
         cells = np.tile(np.array([edges[:-1], edges[1:]]), lines)
         at = np.repeat(np.arange(lines), len(edges) - 1)
         found = np.zeros((lines, len(line)))
@@ -250,7 +256,8 @@ class LeakingMass:
                 inside, halved = self._decide_by_convexity(start, end, inside, halved, limit)
             masses = (noise.compute_cell_masses(cells[0], cells[1], line) * weights[:, at]).T
             np.add.at(found, at[inside], masses[inside])
-            cells, at = cells[:, halved], at[halved]
+            cells = cells[:, halved]
+            at = at[halved]
             masses = masses[halved]
             rest = masses.sum(axis=0)
             if rest.max() < 1e-15 or len(at) > 200_000:
@@ -277,7 +284,8 @@ class LeakingMass:
             limit: the least mean below which an outcome leaks more.
         """
         chosen = np.flatnonzero(halved & (start.argmax(axis=0) == end.argmax(axis=0)))
-        low, high = start[:, chosen], end[:, chosen]
+        low = start[:, chosen]
+        high = end[:, chosen]
         means = [self.letters.min_mean(np.exp(one)) for one in (low, high)]
         # of one prior the mean is convex, too
         leak = (np.max(means, axis=0) < limit) & (self.letters.over is None)

@@ -46,8 +46,10 @@ def list_ptable_rows(mechanism: MechanismLike) -> list[tuple[int, int, float, in
         (1, 2, 0.25, 1, 0.75, 1.0)
     """
     m = as_mechanism(mechanism)
-    counts, released = _read_counts(m.inputs, "inputs"), _read_counts(m.outputs, "outputs")
-    order, rows = np.argsort(released), []
+    counts = _read_counts(m.inputs, "inputs")
+    released = _read_counts(m.outputs, "outputs")
+    order = np.argsort(released)
+    rows = []
     for place in np.argsort(counts).tolist():
         chances = m.matrix[place, order]
         ends = np.cumsum(chances)
@@ -55,7 +57,8 @@ def list_ptable_rows(mechanism: MechanismLike) -> list[tuple[int, int, float, in
             0.0, np.where(np.arange(len(ends)) < np.flatnonzero(chances)[-1], ends, 1.0)
         )
         for column in np.flatnonzero(chances).tolist():
-            count, new = int(counts[place]), int(released[order[column]])
+            count = int(counts[place])
+            new = int(released[order[column]])
             ends_here = float(ends[column]), float(ends[column + 1])
             rows.append((count, new, float(chances[column]), new - count, *ends_here))
     return rows
@@ -154,7 +157,8 @@ def compute_noise_moments(mechanism: MechanismLike) -> tuple[FloatArray, FloatAr
         ([0.0], [0.5])
     """
     m = as_mechanism(mechanism)
-    counts, released = _read_counts(m.inputs, "inputs"), _read_counts(m.outputs, "outputs")
+    counts = _read_counts(m.inputs, "inputs")
+    released = _read_counts(m.outputs, "outputs")
     noise = (released[None, :] - counts[:, None]).astype(float)
     bias = (m.matrix * noise).sum(axis=1)
     return bias, np.asarray((m.matrix * (noise - bias[:, None]) ** 2).sum(axis=1))
@@ -175,7 +179,8 @@ def add_zero_row(mechanism: MechanismLike) -> Mechanism:
         return m
     matrix, outputs = m.matrix, m.outputs
     if 0 not in outputs:
-        matrix, outputs = np.column_stack([np.zeros(len(matrix)), matrix]), (0, *outputs)
+        matrix = np.column_stack([np.zeros(len(matrix)), matrix])
+        outputs = (0, *outputs)
     row = np.array([float(output == 0) for output in outputs])
     return Mechanism(np.vstack([matrix, row]), (*m.inputs, 0), tuple(outputs))
 
@@ -224,7 +229,8 @@ def _find_integer_row(
 ) -> FloatArray | None:
     """Find the nearest integer row that satisfies the constraints; None where the search fails."""
     support = np.flatnonzero(target)
-    size, wanted = len(support), target[support] * keys
+    size = len(support)
+    wanted = target[support] * keys
     unit = np.eye(size)
     bounded = [optimize.LinearConstraint(np.append(np.ones(size), np.zeros(size)), keys, keys)]
     for row in rows:

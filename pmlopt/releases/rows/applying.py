@@ -124,7 +124,10 @@ class _RowDrawer:
         watch: Callable[[TableBatch, Sequence[IntArray]], None] | None = None,
         released: Callable[[TableBatch, Sequence[IntArray]], None] | None = None,
     ) -> None:
-        self.table, self._bits, self._watch, self._released = table, bits, watch, released
+        self.table = table
+        self._bits = bits
+        self._watch = watch
+        self._released = released
         self.work = _start_mechanisms(table, releases, keep, drop_missing)
         self.applied = ApplyResult(
             kept=[one.name for one in self.work.columns if one.place is not None]
@@ -276,7 +279,8 @@ def apply_folder(
             for what in ("rows", "dropped")
         )
         read_from = {name: one.source for name, one in draft.finished.items()}
-        whole, finished = draft.whole, dict(sorted(draft.finished.items()))
+        whole = draft.whole
+        finished = dict(sorted(draft.finished.items()))
         if not keep_order:
             whole = draft.run / "parts"
             finished = _write_parts(work, groups, sources, draft, whole, executor)
@@ -421,7 +425,8 @@ def _write_buckets(draws: _RowDrawer, target: Path, buckets: int, bits: RandomBi
     with disk.atomic_file(target) as stream:
         # makes rows, and writes none
         sink = ParquetSink(io.BytesIO(), draws.work.columns, draws.table)
-        file, held = BucketFile(stream, sink.plain), SortedRows(buckets)
+        file = BucketFile(stream, sink.plain)
+        held = SortedRows(buckets)
         for rows in draws.draw_rows(sink):
             bounds = np.full(rows.num_rows, buckets, dtype=np.uint64)
             held.add_batch(rows, bits.draw_all_below(bounds).astype(np.int64))

@@ -361,7 +361,9 @@ class _ColumnStep:
         typed: bool,
         drop_missing: bool,
     ) -> None:
-        self.release, self._where, self._drop_missing = release, where, drop_missing
+        self.release = release
+        self._where = where
+        self._drop_missing = drop_missing
         self.places = [find_column(names, column, where) for column in release.columns]
         self._known = _index_inputs(release, typed=typed)
         self._rows: dict[tuple[Any, ...], int] = {}
@@ -416,7 +418,8 @@ def _index_inputs(release: ColumnRelease, *, typed: bool) -> dict[Label, int]:
 
     Cells of a CSV file are text, and all inputs must then read differently.
     """
-    inputs, count = release.mechanism.inputs, len(release.columns)
+    inputs = release.mechanism.inputs
+    count = len(release.columns)
     tuples = [label if isinstance(label, tuple) and count > 1 else (label,) for label in inputs]
     odd = [label for label, parts in zip(inputs, tuples, strict=True) if len(parts) != count]
     if odd:

@@ -71,7 +71,8 @@ class _HistoryBeliefs:
         Raises:
             ValueError: an array has another shape, or a number that none can have.
         """
-        groups, pairs = len(self.law), len(self.times)
+        groups = len(self.law)
+        pairs = len(self.times)
         shapes = {
             "prior": (states,), "law": (groups, states), "times": (pairs,), "states": (pairs,),
             "over": (groups, pairs, states), "settled": (groups,), "level": (groups,), "place": (people,),
@@ -124,7 +125,8 @@ class _ReleasePlan:
 
     def compute_likelihoods(self, histories: IntArray, columns: IntArray) -> FloatArray:
         """Return the (K, N) output likelihoods by state for histories and output columns."""
-        group, share = self.group[histories], self.shares[histories, None]
+        group = self.group[histories]
+        share = self.shares[histories, None]
         return (
             share * self.matrices[group, :, columns]
             + (1 - share) * self.laws[group, columns][:, None]
@@ -176,7 +178,8 @@ class StreamPopulation:
             raise PrivacyError(
                 f"there are {len(self.names)} people and {designs} designs: give one or more of each"
             )
-        self._first, self._designs = first.copy(), designs
+        self._first = first.copy()
+        self._designs = designs
         n = first.chain.size
         none = np.zeros(0, dtype=np.int64)
         self._histories = _HistoryBeliefs(
@@ -295,7 +298,8 @@ class StreamPopulation:
 
     def mechanism(self, person: int) -> Mechanism:
         """Return a person's mechanism for the next release, on possible states."""
-        plan, history = self._plan_release(), self._histories.place[person : person + 1]
+        plan = self._plan_release()
+        history = self._histories.place[person : person + 1]
         # (M,) all outputs after the same history, so each is one column of the mechanism
         every = np.arange(len(self._first.outputs))
         matrix = plan.compute_likelihoods(np.repeat(history, len(every)), every).T
@@ -342,7 +346,8 @@ class StreamPopulation:
         )
         try:
             first = read_record(StreamDeclaration, about["first"], "first", Context(room=size))
-            told, names = arrays.pop("told"), about.get("people")
+            told = arrays.pop("told")
+            names = about.get("people")
             # by the people whose histories the file holds: an array without rows claims any number
             if told.ndim != 2 or arrays["place"].shape != told.shape[1:]:
                 raise ValueError(f"its outputs are of the shape {told.shape}")
@@ -451,7 +456,8 @@ class StreamPopulation:
         apart = np.tensordot(weights, (now.over[own] - over) ** 2, 1) ** 0.5
         # Of what a bound leaves to a constant, how much a design is stricter at most.
         # It is stricter than for the group's mean by two standard deviations among its histories.
-        more, room = 2.0 * apart, -0.8 * over.sum(axis=1)
+        more = 2.0 * apart
+        room = -0.8 * over.sum(axis=1)
         # the margin must leave a constant output feasible, else the design has no solution
         over += more * np.minimum(1.0, room / np.maximum(more.sum(axis=1), 1e-300))[:, None]
         belief = BoundedBelief(
@@ -471,11 +477,14 @@ class StreamPopulation:
 
     def _max_weights(self, group: IntArray, matrices: FloatArray, laws: FloatArray) -> FloatArray:
         """Compute the (H,) largest mixing weights of a design that keep each history's bounds."""
-        now, epsilon = self._histories, self._first.privacy.epsilon
-        cap, shares = self._first.get_cap(now.time), np.ones(len(now.law))
+        now = self._histories
+        epsilon = self._first.privacy.epsilon
+        cap = self._first.get_cap(now.time)
+        shares = np.ones(len(now.law))
         for k, (matrix, output_law) in enumerate(zip(matrices, laws, strict=True)):
             for rows in _split_chunks(np.flatnonzero(group == k)):
-                over, law = now.over[rows], now.law[rows]
+                over = now.over[rows]
+                law = now.law[rows]
                 ends = over.sum(axis=2)
                 lifts = math.exp(epsilon) + ends
                 with np.errstate(divide="ignore"):
@@ -499,7 +508,9 @@ class StreamPopulation:
         self, before: IntArray, emits: FloatArray, place: IntArray
     ) -> _HistoryBeliefs:
         """Update the histories by output likelihoods to the next time step."""
-        now, chain, factor = self._histories, self.chain, math.exp(self._first.privacy.epsilon)
+        now = self._histories
+        chain = self.chain
+        factor = math.exp(self._first.privacy.epsilon)
         ended = chain.steps == now.time
         kernel = np.zeros((chain.size, chain.size)) if ended else chain.kernel(now.time)
         # Bayes: the chance of the output in each state over its chance under the belief
@@ -508,7 +519,8 @@ class StreamPopulation:
         sums = law.sum(axis=1, keepdims=True)
         law = law if ended else law / sums
         over = np.empty((len(before), *now.over.shape[1:]))
-        most, ends = np.empty(len(before)), np.empty(over.shape[:2])
+        most = np.empty(len(before))
+        ends = np.empty(over.shape[:2])
         for rows in _split_chunks(np.arange(len(before))):
             own = now.over[before[rows]] * ratios[rows, None, :]
             most[rows] = factor + own.sum(axis=2).max(axis=1)
