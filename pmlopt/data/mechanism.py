@@ -29,6 +29,7 @@ from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
+    Labels,
     abbreviate,
     check_labels_of_size,
     copy_float_array,
@@ -85,8 +86,8 @@ class Mechanism(SuggestsAttributes):
     }  # fmt: skip
 
     matrix: FloatArray
-    inputs: tuple[Label, ...]
-    outputs: tuple[Label, ...]
+    inputs: Labels
+    outputs: Labels
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class Mechanism(SuggestsAttributes):
         vars(self).update(matrix=array, inputs=rows, outputs=columns)
 
     @property
-    def output_names(self) -> tuple[Label, ...]:
+    def output_names(self) -> Labels:
         """Return the outputs as files name them: y0, y1, ... where only the inputs have labels.
 
         Examples:
@@ -267,9 +268,14 @@ class Mechanism(SuggestsAttributes):
                    [0. , 1. ]])
         """
         after = as_mechanism(channel)
-        inputs = len(after.inputs)
-        outputs = len(self.outputs)
-        check_one_for_each("the channel has", inputs, "inputs", outputs, "outputs", MechanismError)
+        check_one_for_each(
+            "the channel has",
+            len(after.inputs),
+            "inputs",
+            len(self.outputs),
+            "outputs",
+            MechanismError,
+        )
         check_labels_match(
             after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs"
         )
@@ -464,7 +470,7 @@ def find_rows(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
 
 
 def wrap_checked_matrix(
-    matrix: FloatArray, inputs: tuple[Label, ...], outputs: tuple[Label, ...] | None = None
+    matrix: FloatArray, inputs: Labels, outputs: Labels | None = None
 ) -> Mechanism:
     """Wrap a computed, already validated matrix and labels without copies.
 
@@ -555,8 +561,8 @@ def pair_with_names(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
 
 
 def check_labels_match(
-    left: tuple[Label, ...],
-    right: tuple[Label, ...],
+    left: Labels,
+    right: Labels,
     left_name: str,
     right_name: str,
     error: type[InputError] = MechanismError,

@@ -12,8 +12,7 @@ from pmlopt.core.numbers.roots import find_crossings
 from pmlopt.measures.orders import order_surplus
 from pmlopt.model.privacy.requirement import Witness, check_certificate_array
 
-GOLDEN = (math.sqrt(5) - 1) / 2
-SECTIONS = 70
+GOLDEN, SECTIONS = (math.sqrt(5) - 1) / 2, 70
 """Of the interval in which a least value is searched: to 1e-15 of it."""
 
 MAX_LOG_TOP_DISTANCE = 40.0
@@ -114,7 +113,7 @@ def compute_net_prices(
     law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float
 ) -> FloatArray:
     """Compute (N, M) `h - K |h|` of multipliers `h = max(c + e, 0)`; see `compute_costs`."""
-    return np.asarray(np.maximum(prices, -tops) - compute_costs(law, prices, tops, beta, room))
+    return np.maximum(prices, -tops) - compute_costs(law, prices, tops, beta, room)
 
 
 def log_mean_power(law: FloatArray, differences: FloatArray, order: float) -> FloatArray:
@@ -132,7 +131,7 @@ def log_mean_power(law: FloatArray, differences: FloatArray, order: float) -> Fl
         terms += (order - 1) * order_surplus(inside, order)
     moved = (law * terms).sum(axis=0)
     near &= np.abs(moved) < 0.5
-    return np.asarray(np.where(near, np.log1p(np.where(near, moved, 0.0)), far))
+    return np.where(near, np.log1p(np.where(near, moved, 0.0)), far)
 
 
 def compute_log_slopes(
@@ -167,7 +166,7 @@ def compute_log_slopes(
             d = e / np.where(distant, tops, 1.0)
             one, two = (log_mean_power(own, d, order) for order in (beta - 1, beta))
             found = np.where(distant, one - (beta - 1) / beta * two, found)
-    return np.asarray(room + found)
+    return room + found
 
 
 MIN_SLOPE_ORDER, MAX_SLOPE_ORDER, MIN_SLOPE_ROOM = 1.1, 1e3, 1e-9
@@ -259,7 +258,7 @@ def _compare_tops(
         return compute_costs(law, prices, tops, beta, room)
 
     def evaluate_far(logs: FloatArray) -> FloatArray:
-        return np.asarray(np.minimum(np.exp(logs), MAX_TOP_ENTRY))
+        return np.minimum(np.exp(logs), MAX_TOP_ENTRY)
 
     def evaluate_near(logs: FloatArray) -> FloatArray:
         return np.asarray(high * np.expm1(logs))

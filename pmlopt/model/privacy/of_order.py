@@ -37,7 +37,7 @@ from pmlopt.model.privacy.requirement import (
 )
 from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL, tighten_factor
 
-DECIMAL_DIGITS = 60
+DECIMALS = Context(prec=60)
 DECIMAL_ROUNDING = Decimal(10) ** -45
 """Decimals of the check, and what their rounding may hide of a sum of logarithms."""
 
@@ -149,7 +149,7 @@ class FiniteOrderBound(Requirement):
         own = apply_view(given, matrix)
         if matrix.dtype != object:
             return self._float_violation(law / total, own)
-        with localcontext(Context(prec=DECIMAL_DIGITS)):
+        with localcontext(DECIMALS):
             return self._exact_violation((law, total), own, power)
 
     @abstractmethod

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, overload
 
@@ -35,8 +35,8 @@ from pmlopt.model.privacy.dual_prices import (
     unpack_prices,
 )
 from pmlopt.model.privacy.of_order import (
-    DECIMAL_DIGITS,
     DECIMAL_ROUNDING,
+    DECIMALS,
     FiniteOrderBound,
     View,
     apply_view,
@@ -252,7 +252,7 @@ class EachOutcomeBound(FiniteOrderBound):
         """Compute each column's dual bound at its threshold."""
         law, room = self._norm_law(prior)
         own, mean = center_prices(law, gains)
-        return np.asarray(mean + compute_costs(law, own, mean - thresholds, self.beta, room))
+        return mean + compute_costs(law, own, mean - thresholds, self.beta, room)
 
     def _norm_law(self, prior: Prior) -> tuple[FloatArray, float]:
         """Return the (N, 1) normalized law of the norm, and the logarithm of the norm's limit."""
@@ -499,7 +499,7 @@ class RemainingRenyiPML(EachOutcomeBound):
 
     def _log_mass(self, prior: Prior) -> float:
         """Return the logarithm of the law's total mass, rounded up."""
-        with localcontext(Context(prec=DECIMAL_DIGITS)):
+        with localcontext(DECIMALS):
             mass = sum(
                 (
                     Decimal(w) / Decimal(lift)

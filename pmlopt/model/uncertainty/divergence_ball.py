@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +23,7 @@ from pmlopt.model.uncertainty.center import Center
 from pmlopt.model.uncertainty.centered_ball import CenteredBall
 from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet
 
-DIGITS = 60
+DECIMALS = Context(prec=60)
 DECIMAL_ERROR = Decimal(10) ** -48
 """Digits of decimals in proofs, and what their rounding takes off a number of size one at most."""
 
@@ -102,7 +102,7 @@ class DivergenceBall(CenteredBall):
 
         def are_inside(shares: FloatArray) -> BoolArray:
             mixed = center + shares * (laws - center)
-            return np.asarray(self.compute_divergences(mixed) <= self.radius)
+            return self.compute_divergences(mixed) <= self.radius
 
         whole = self.compute_divergences(laws) <= self.radius
         return bisect_intervals(are_inside, np.where(whole, 1.0, 0.0), np.ones(laws.shape[1]))[0]
@@ -119,7 +119,7 @@ class DivergenceBall(CenteredBall):
         # the divergence is convex: a little further inside, by 1e-12 of the distance from the centre,
         # it is below the radius by more than rounding
         shares = self._shares_within(laws) * (1 - 1e-12)
-        return np.asarray(center + shares * (laws - center))
+        return center + shares * (laws - center)
 
     @property
     def member_slack(self) -> float:

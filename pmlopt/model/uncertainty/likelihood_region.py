@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Context, Decimal, localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -20,7 +20,7 @@ from pmlopt.model.uncertainty.center import Center
 from pmlopt.model.uncertainty.centered_ball import scale_to_unit
 from pmlopt.model.uncertainty.divergence_ball import (
     DECIMAL_ERROR,
-    DIGITS,
+    DECIMALS,
     DivergenceBall,
     find_boundary,
     to_decimal,
@@ -74,7 +74,7 @@ class LikelihoodRegion(DivergenceBall):
     @cached_property
     def _observed_mask(self) -> BoolArray:
         """Return (N,) whether each letter has a positive share."""
-        return np.asarray(self.center.pmf > 0)
+        return self.center.pmf > 0
 
     @property
     def description(self) -> str:
@@ -119,7 +119,7 @@ class LikelihoodRegion(DivergenceBall):
         pairs = [(p, q) for p, q in zip(self.exact_center, law, strict=True) if p]
         if not all(q for _, q in pairs):
             return False
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(DECIMALS):
             terms = [to_decimal(p) * to_decimal(p / q).ln() for p, q in pairs]
             return sum(terms, Decimal(0)) + DECIMAL_ERROR * len(law) <= Decimal(self.radius)
 
@@ -157,7 +157,7 @@ class LikelihoodRegion(DivergenceBall):
         # relative to the smallest denominator: nothing overflows
         nearest = self._find_inner_least(unit) + distances
         ratios = nearest / (unit + distances)
-        return np.asarray(ratios / (self.center.pmf @ ratios))
+        return ratios / (self.center.pmf @ ratios)
 
     def find_minimizers(self, matrix: FloatArray) -> FloatArray:
         """Find (N, M) for each column of an (N, M) matrix the prior of the region with the least mean."""
@@ -198,7 +198,7 @@ class LikelihoodRegion(DivergenceBall):
         pairs = [(p, v - mu) for p, v in zip(self.exact_center, column, strict=True) if p]
         if not all(distance for _, distance in pairs):
             return lowest
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(DECIMALS):
             radius = Decimal(self.radius)
             logs = sum(
                 (to_decimal(p) * to_decimal(distance).ln() for p, distance in pairs), -radius
@@ -258,7 +258,7 @@ def _subtract_logarithms(ratios: FloatArray) -> FloatArray:
     near = np.abs(off) < 0.01
     off = np.where(near, off, 0.0)  # powers of others may overflow
     series = off**2 * sum((-off) ** k / (k + 2) for k in range(9))
-    return np.asarray(np.where(near, series, far))
+    return np.where(near, series, far)
 
 
 def multinomial_radius(samples: int, size: int, delta: float) -> float:
@@ -293,7 +293,7 @@ def multinomial_radius(samples: int, size: int, delta: float) -> float:
         return 0.0
 
     def is_large_enough(radius: float) -> bool:
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(DECIMALS):
             # (N - 1) (y - 1 - log y) >= -log delta with y = m r / (N - 1)
             relative = Decimal(draws) * Decimal(radius) / degrees
             if relative < 1:

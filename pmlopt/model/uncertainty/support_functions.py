@@ -330,12 +330,6 @@ _MIXTURES, _SHARP = 8, 1e-13
 _SYSTEM = "ix,jx,xy->ijy"
 """The products of all pairs of laws, weighted by each column."""
 
-_CENTRALITY = 0.1
-_BOUNDARY_FRACTION = 0.99
-_MIN_GAP = 1e-13
-_MAX_STEPS = 60
-"""Of the path to theta: the share of the products aimed at, that of the way to the boundary, and its ends."""
-
 
 def _make_excess(
     measures: FloatArray,
@@ -375,12 +369,13 @@ def _minimize_over_mixtures(
     high = np.maximum(reduced, 0.0) + 1
     able = np.ones(len(units), dtype=bool)
     path = np.einsum_path(_SYSTEM, laws, laws, v, optimize=True)[0]
-    for _ in range(_MAX_STEPS):
+    for _ in range(60):
         # the sum of the complementary products is the duality gap
         gap = (low * v + high * rest).sum(axis=0) + (theta * spare).sum(axis=0)
         if not able.any():
             break
-        target = _CENTRALITY * gap / (2 * len(v) + len(laws))
+        # a tenth of the mean product is aimed at
+        target = 0.1 * gap / (2 * len(v) + len(laws))
         # the bounds 0 <= v <= 1 are eliminated: a system with a row for each law remains
         psi = 1 / (low / v + high / rest)
         push = psi * (target / v - target / rest + high - low)
@@ -389,7 +384,7 @@ def _minimize_over_mixtures(
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             dtheta = solve_positive(system, target / theta - spare - laws @ push)
         # a column that converged or has a singular system stays where it is, the others go on
-        able = np.isfinite(dtheta).all(axis=0) & (gap > _MIN_GAP)
+        able = np.isfinite(dtheta).all(axis=0) & (gap > 1e-13)
         dtheta = np.where(able, dtheta, 0.0)
         push = np.where(able, push, 0.0)
         dv = push + psi * (laws.T @ dtheta)
@@ -401,9 +396,10 @@ def _minimize_over_mixtures(
             (high, (target + high * dv) / rest - high),
             (theta, dtheta),
         )
-        # the largest relative decrease among all variables of a column bounds its step length
+        # the largest relative decrease among all variables of a column bounds its step length:
+        # 0.99 of the way to the boundary
         shortest = np.min([(step / at).min(axis=0) for at, step in steps], axis=0)
-        length = -_BOUNDARY_FRACTION / np.minimum(shortest, -_BOUNDARY_FRACTION) * able
+        length = -0.99 / np.minimum(shortest, -0.99) * able
         v, rest, spare, low, high, theta = (at + length * step for at, step in steps)
     return theta * units, v
 

@@ -31,10 +31,6 @@ MAX_NODES, MAX_ENTRIES = 200_000, 20_000_000
 """Cells that a search bounds at most for each kind of records, and entries of their corners: 160 MB."""
 MAX_BATCH_CELLS, MAX_BATCH_ENTRIES = 64, 4_000_000
 """Cells that are bounded at once, at most, and entries of the table of their derivatives."""
-MIN_START_PRICE = {True: 0.1, False: 1e-2}
-MIN_START_MULTIPLIER = 1e-3
-"""A part of a cell starts from the multipliers of the whole, but from no smaller ones, far from the border;
-the price with the law of Y among the variables, and without."""
 MIN_EDGE_FRACTION, EDGE_DENOMINATOR = 0.1, 1024
 """A split of an edge keeps this share of it on either side; shares are multiples of 1/1024, so that the
 corners that a proof follows stay short rationals."""
@@ -192,9 +188,11 @@ class CellSearch:
             corners[first + end, simplex, ends[:, end]] = points
         start = np.repeat(np.array([cell.multipliers for cell in whole]), 2, axis=0)
         facets = slice(1, 1 + math.prod(self.relaxation.shape))
-        # a warm start at the border of the cone makes Newton steps short: it is moved inside
-        start[:, 0] = np.maximum(start[:, 0], MIN_START_PRICE[self.relaxation.free_count > 0])
-        start[:, facets] = np.maximum(start[:, facets], MIN_START_MULTIPLIER)
+        # a warm start at the border of the cone makes Newton steps short: it is moved inside,
+        # farther with the law of Y among the variables
+        min_price = 0.1 if self.relaxation.free_count > 0 else 1e-2
+        start[:, 0] = np.maximum(start[:, 0], min_price)
+        start[:, facets] = np.maximum(start[:, facets], 1e-3)
         bounds = self._bound_cells(corners, start, sufficient_bound, deadline)
         late = deadline.expired
         splits = [*zip(simplex.tolist(), *ends.T.tolist(), fraction.tolist(), strict=True)]

@@ -101,10 +101,7 @@ def _describe_scope(privacy: Requirement | None, prior: Prior | None) -> str:
     return f"under the prior of the file ({prior.size} letters{sample})"
 
 
-BAR_ROW_HEIGHT = 26
-NAME_WIDTH = 150
-PICTURE_WIDTH = 560
-NUMBER_WIDTH = 84
+BAR_ROW_HEIGHT, NAME_WIDTH, PICTURE_WIDTH, NUMBER_WIDTH = 26, 150, 560, 84
 """Heights and widths in pixels: of a bar with its space, of the names, of the picture, of the numbers."""
 
 MAX_NAME_LENGTH = 20

@@ -16,9 +16,6 @@ from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.programs.subconvex.tangents import TangentPricer
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-_FIRST_END_COUNT = 65
-"""Ends of the first cells of the interval of c."""
-
 CONDITION_RTOL = 1e-12
 """What the theorem's conditions must have to spare, for the rounding of e^-epsilon."""
 
@@ -106,14 +103,14 @@ def bound_plateaus(
         tall = np.maximum((1 - low) * same, high / mass)
         slope = np.log(np.minimum((1 - low + tall * half) / total, 1 / exp_neg_epsilon)) - rate
         alone = np.maximum(low * (low + slope), high * (high + slope))
-        return np.asarray(np.maximum((1 - low) * other, (1 - high) * other) + alone)
+        return np.maximum((1 - low) * other, (1 - high) * other) + alone
 
     # a cell of width zero is the bound at a point: no refinement can get below it
     def bound_ends(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         return bound_cells(low, low), bound_cells(low, high)
 
     # beyond this c the logarithm in the bound of B is that of a negative number
-    edges = np.linspace(0.0, mass / (mass + exp_neg_epsilon), _FIRST_END_COUNT)
+    edges = np.linspace(0.0, mass / (mass + exp_neg_epsilon), 65)
     slack = lambda best: CONDITION_RTOL * (1 + abs(best))  # noqa: E731
     return bound_maximum(bound_ends, edges, slack, max(others, cutoff))
 
