@@ -16,6 +16,7 @@ from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     FloatArray,
     Label,
+    Labels,
     abbreviate,
     check_labels_of_size,
     check_nonnegative,
@@ -52,7 +53,7 @@ class Chain(Record):
 
     initial: Annotated[FloatArray, Shape("N")]
     kernels: Annotated[FloatArray, Shape("T", "N", "N")]
-    labels: tuple[Label, ...]
+    labels: Labels
     over: Annotated[FloatArray, Shape("ends", "T", "N", "N")] | None
 
     def __init__(
@@ -148,7 +149,7 @@ class Chain(Record):
         found = self.initial
         for step in range(1, time):
             found = found @ self.kernel(step)
-        return np.asarray(found)
+        return found
 
     def stationary(self) -> FloatArray:
         """Compute the (N,) stationary law of the kernel.
@@ -184,7 +185,7 @@ def normalize_laws(laws: FloatArray) -> FloatArray:
     sums = np.array([math.fsum(row) for row in rows.tolist()])
     off = np.abs(sums - 1) > rows.shape[1] * np.finfo(float).eps
     divided = np.where(off[:, None], rows / np.where(off, sums, 1.0)[:, None], rows)
-    return np.asarray(divided.reshape(laws.shape))
+    return divided.reshape(laws.shape)
 
 
 def _sort_states(states: Collection[Label], order: Sequence[Label] | None) -> list[Any]:
@@ -197,7 +198,7 @@ def _sort_states(states: Collection[Label], order: Sequence[Label] | None) -> li
 
 def count_moves(
     sequences: Iterable[Sequence[Label]], labels: Iterable[Label] | None = None
-) -> tuple[tuple[Label, ...], FloatArray, FloatArray]:
+) -> tuple[Labels, FloatArray, FloatArray]:
     """Count first states (N,) and transitions (N, N) of sequences.
 
     Raises:
@@ -230,7 +231,7 @@ def count_moves(
 
 
 def smooth_counts(
-    labels: tuple[Label, ...], firsts: FloatArray, moves: FloatArray, smoothing: float
+    labels: Labels, firsts: FloatArray, moves: FloatArray, smoothing: float
 ) -> tuple[FloatArray, FloatArray]:
     """Compute initial law and kernel from smoothed counts.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pmlopt.core.near_labels import describe_difference
-from pmlopt.core.numbers.arrays import DefaultLabels, FloatArray, Label, make_label_key
+from pmlopt.core.numbers.arrays import DefaultLabels, FloatArray, Labels, make_label_key
 
 
 def explain_sums(matrix: FloatArray) -> str:
@@ -26,7 +26,7 @@ def explain_sums(matrix: FloatArray) -> str:
     return "divide each row by its sum if rounding explains it"
 
 
-def explain_sizes(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
+def explain_sizes(labels: Labels, inputs: Labels) -> str:
     """Describe letters that are on one side only; empty text for none."""
     if isinstance(labels, DefaultLabels) or isinstance(inputs, DefaultLabels):
         return ""

@@ -39,6 +39,7 @@ from pmlopt.core.numbers.arrays import (
     NUMBER_HEADERS,
     DefaultLabels,
     Label,
+    Labels,
     abbreviate,
     are_plain_labels,
     check_labels_of_size,
@@ -51,7 +52,7 @@ from pmlopt.core.numbers.counts import CountedTuples
 from pmlopt.core.records.record import parse_json
 from pmlopt.errors import InputError
 
-Axes = tuple[tuple[Label, ...] | None, ...]
+Axes = tuple[Labels | None, ...]
 Numbers: TypeAlias = ArrayLike | Mapping[Any, Any] | os.PathLike[str]
 """What holds numbers, with labels or without: frames and series of other libraries too."""
 
@@ -462,7 +463,7 @@ def _is_number_or_text(value: Any) -> bool:
 
 def _clean_labels(
     labels: Iterable[Any] | None, what: str, error: type[InputError]
-) -> tuple[Label, ...] | None:
+) -> Labels | None:
     """Convert labels of input data; raise an error for missing ones."""
     if labels is None:
         return None

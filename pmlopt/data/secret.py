@@ -21,6 +21,7 @@ from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     FloatArray,
     Label,
+    Labels,
     abbreviate,
     check_labels_of_size,
     check_unmasked,
@@ -253,8 +254,8 @@ class Secret(Record):
     def from_fields(
         cls,
         name: str,
-        labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")],
-        values: Annotated[tuple[Label, ...], Shape("values")],
+        labels: Annotated[Labels, ContextReference("labels"), Shape("letters")],
+        values: Annotated[Labels, Shape("values")],
         weights: tuple[Annotated[NDArray[np.object_], Shape("values", "letters"), Range(0)], ...],
         counted: bool = False,
     ) -> Secret:

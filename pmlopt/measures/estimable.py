@@ -7,7 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import FloatArray, Label, abbreviate, bound_sum_rounding, join_words
+from pmlopt.core.numbers.arrays import (
+    FloatArray,
+    Labels,
+    abbreviate,
+    bound_sum_rounding,
+    join_words,
+)
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError
 
@@ -38,8 +44,8 @@ class Estimable:
     mechanism: Mechanism
     rank: int
     basis: FloatArray
-    letters: tuple[Label, ...]
-    never: tuple[Label, ...]
+    letters: Labels
+    never: Labels
 
     def __str__(self) -> str:
         """Return rank, estimable letters and impossible outputs in one line."""
@@ -87,7 +93,7 @@ class Estimable:
     def _compute_factors(self) -> tuple[FloatArray, FloatArray]:
         """Compute an orthonormal basis of the column space, with singular values."""
         left, sizes, _ = np.linalg.svd(self.mechanism.matrix)
-        return np.asarray(left[:, : self.rank]), np.asarray(sizes[: self.rank])
+        return left[:, : self.rank], sizes[: self.rank]
 
     def includes(self, combinations: FloatArray) -> np.ndarray:
         """Return the (K,) mask of estimable rows of combinations.

@@ -155,7 +155,7 @@ class _FailureSearch:
         # the least mean decides: outcomes that leak at most epsilon there never fail
         leakages = measure_worst_leakage(priors, columns)
         able = leakages > epsilon + bound_level_rounding(epsilon, len(columns))
-        kept = np.asarray(columns[:, able])
+        kept = columns[:, able]
         max_probabilities = -priors.min_mean(-kept) if kept.size else np.zeros(0)
         mixtures = None
         if kept.size and priors.polytope() is None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core.numbers.arrays import FloatArray, Label, integers_over_common_denominator
+from pmlopt.core.numbers.arrays import FloatArray, Label, Labels, integers_over_common_denominator
 from pmlopt.core.numbers.blocks import iterate_row_blocks
 from pmlopt.core.numbers.concave import Local, maximize_over_laws
 from pmlopt.core.numbers.logarithms import log_ratio_up
@@ -47,7 +47,7 @@ class MinMeanSet(Protocol):
     def polytope(self) -> Any:
         """Return the set as linear inequalities; None without such a form."""
 
-    def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
+    def check_letters(self, letters: Labels, owner: str) -> None:
         """Raise an error where letters differ from the set's."""
 
 

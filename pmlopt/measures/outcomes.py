@@ -10,7 +10,14 @@ from itertools import compress
 import numpy as np
 
 from pmlopt.core.display import format_facts_html, format_nats, format_table_html, pluralize
-from pmlopt.core.numbers.arrays import FloatArray, Label, check_integer, check_real, join_words
+from pmlopt.core.numbers.arrays import (
+    FloatArray,
+    Label,
+    Labels,
+    check_integer,
+    check_real,
+    join_words,
+)
 from pmlopt.core.numbers.blocks import iterate_column_blocks
 from pmlopt.data.mechanism import MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import PriorLike, as_prior
@@ -64,7 +71,7 @@ class OutcomeSummary:
     letter: Label
     before: float
     after: float
-    excluded: tuple[Label, ...]
+    excluded: Labels
     nearly_excludes: bool = False
 
     @property
@@ -418,4 +425,4 @@ def guesswork(prior: PriorLike, mechanism: MechanismLike, order: float = 1.0) ->
 def _sort_joint(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
     """Return the (N, M) joint probabilities sorted in descending order by column."""
     p, m = pair_with_prior(prior, mechanism)
-    return np.asarray(np.sort(p.pmf[:, None] * m.matrix, axis=0)[::-1])
+    return np.sort(p.pmf[:, None] * m.matrix, axis=0)[::-1]

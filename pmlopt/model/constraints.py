@@ -16,6 +16,7 @@ from pmlopt.core.numbers.arrays import (
     BoolArray,
     FloatArray,
     Label,
+    Labels,
     check_in_interval,
     check_labels_of_size,
     check_nonnegative,
@@ -304,7 +305,7 @@ class Strata(_ForbiddenPairs):
     """
 
     name: ClassVar[str] = "strata"
-    groups: tuple[tuple[Label, ...], ...]
+    groups: tuple[Labels, ...]
 
     def __init__(self, groups: Mapping[Any, Label] | Iterable[Iterable[Label]]) -> None:
         listed = _group_by_stratum(groups) if isinstance(groups, Mapping) else groups

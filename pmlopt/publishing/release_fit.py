@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.lazy_imports import special
-from pmlopt.core.numbers.arrays import FloatArray, Label, bound_sum_rounding, make_label_key
+from pmlopt.core.numbers.arrays import FloatArray, Label, Labels, bound_sum_rounding, make_label_key
 from pmlopt.core.numbers.counts import build_count_array
 from pmlopt.core.numbers.roots import find_min_holding
 from pmlopt.data.mechanism import Mechanism
@@ -39,7 +39,7 @@ class FitTest:
     """
 
     rows: int
-    impossible: tuple[tuple[Label, ...], ...]
+    impossible: tuple[Labels, ...]
     p_value: float
     raw_p_value: float | None
     detectable: float | None
@@ -54,7 +54,7 @@ class FitTest:
 def assess_release_fit(
     mechanisms: Sequence[Mechanism],
     law: FloatArray,
-    observed: Mapping[tuple[Label, ...], int],
+    observed: Mapping[Labels, int],
     *,
     same_people: bool,
     distance: float = 0.0,

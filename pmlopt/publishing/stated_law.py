@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label
+from pmlopt.core.numbers.arrays import BoolArray, IntArray, Labels
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
@@ -50,9 +50,7 @@ def round_letter_counts(people: IntArray, mechanisms: Sequence[Mechanism]) -> In
     return stated
 
 
-def list_letter_tuples(
-    chosen: BoolArray, mechanisms: Sequence[Mechanism]
-) -> list[tuple[Label, ...]]:
+def list_letter_tuples(chosen: BoolArray, mechanisms: Sequence[Mechanism]) -> list[Labels]:
     """List the tuples of letters of a table that are chosen, in the order of its flattened entries.
 
     Args:

@@ -151,7 +151,7 @@ def _get_validity(array: Any) -> BoolArray:
     """Return the (n,) validity mask of an array."""
     flags = array.is_valid()
     bits = np.unpackbits(np.frombuffer(flags.buffers()[1], dtype=np.uint8), bitorder="little")
-    return np.asarray(bits[flags.offset : flags.offset + len(flags)].astype(bool))
+    return bits[flags.offset : flags.offset + len(flags)].astype(bool)
 
 
 def _make_masked_array(places: IntArray, valid: BoolArray) -> Any:

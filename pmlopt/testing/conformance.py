@@ -385,7 +385,7 @@ def _mix_to_boundary(
     law = prior.pmf @ sharp
 
     def mix_with_own_law(share: float) -> FloatArray:
-        return np.asarray((1 - share) * sharp + share * law)
+        return (1 - share) * sharp + share * law
 
     if requirement.holds(prior, sharp):
         return mix_with_own_law(just), None

@@ -24,6 +24,7 @@ from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, 
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.numbers.arrays import (
     Label,
+    Labels,
     abbreviate,
     check_json_labels,
     name_outputs,
@@ -304,7 +305,7 @@ def _get_cell_value(cell: Any) -> Any:
     return unescape_cell_text(value) if isinstance(value, str) and cell.data_type != "e" else value
 
 
-def _parse_labels(values: Sequence[Any], source: Source) -> tuple[Label, ...]:
+def _parse_labels(values: Sequence[Any], source: Source) -> Labels:
     """Parse labels from cells; blank is empty text, and tuples are as Python writes them."""
     given = list(_get_plain_labels(values, source))
     if all(isinstance(label, str) for label in given):

@@ -72,4 +72,4 @@ def join_directions(
             f"{float(distances[y, x])!r}: give the same both ways, such as the smaller, "
             "numpy.minimum(d, d.T), which protects more"
         )
-    return np.asarray(smaller)
+    return smaller

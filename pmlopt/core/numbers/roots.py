@@ -132,7 +132,7 @@ def find_crossings(
         number = low + np.where(known, np.clip(share, 0.0, 1.0), 0.5) * (high - low)
         value = rises(number[None])[0]
         if are_found(value, low, high):
-            return np.asarray(number)
+            return number
         below = value < 0
         at_low = np.where(below, value, np.where(last > 0, 0.5, 1.0) * at_low)
         at_high = np.where(below, np.where(last < 0, 0.5, 1.0) * at_high, value)

@@ -177,7 +177,7 @@ def flip_exponential_coins(
     # Share of e^-x; exponents are given within 2^-36 (or that share of them), and exp errs by some 2^-52.
     # Twice the width of the interval that the first 53 bits leave to u.
     slack = (2.0**-30) * (1 + exponents) * heads + (2.0**-52)
-    decided = np.asarray(uniform < heads)
+    decided = uniform < heads
     for place in np.flatnonzero(np.abs(uniform - heads) <= slack).tolist():
         decided[place] = is_below(int(words[place]), exact(place), bits)
     return decided

@@ -130,7 +130,7 @@ def _sample_by_rejection(size: int, tries: Callable[[int], Any]) -> Whole:
     while left:
         found.append(tries(left))
         left -= len(found[-1])
-    return np.asarray(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
 
 def _count_heads(size: int, bits: RandomBits) -> IntArray:
@@ -148,4 +148,4 @@ def _count_heads(size: int, bits: RandomBits) -> IntArray:
 
 def _scale_integers(whole: Whole, step: float) -> FloatArray:
     """Multiply integers by a power-of-two step, with one rounding."""
-    return np.asarray(whole.astype(np.float64) * step)
+    return whole.astype(np.float64) * step

@@ -391,7 +391,7 @@ class TypePairs(PairSpace):
                 f"the record {strange[0]!r} is none of the letters {abbreviate(labels)}"
             )
         found_at = np.array([where[kind] for kind in kinds.tolist()], dtype=np.int16)
-        return np.asarray(found_at[places].reshape(found.shape))
+        return found_at[places].reshape(found.shape)
 
     def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
         """Convert internal arrays of outputs (or letters) to labels."""
@@ -441,7 +441,7 @@ class TypePairs(PairSpace):
 
     def coordinate_sums(self, values: FloatArray) -> FloatArray:
         """Compute the (C,) sums of (A, B) values over the records of each pair orbit."""
-        return np.asarray(self.tables.reshape(len(self.tables), -1) @ values.ravel())
+        return self.tables.reshape(len(self.tables), -1) @ values.ravel()
 
 
 def list_compositions(total: int, parts: int) -> IntArray:

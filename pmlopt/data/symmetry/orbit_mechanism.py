@@ -24,7 +24,7 @@ from pmlopt.core.files.disk import (
     read_bytes,
     read_saved_record,
 )
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, to_label_array
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels, to_label_array
 from pmlopt.core.records.converters import to_plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.categorical import RandomBits, Seed, make_random_bits
@@ -203,13 +203,13 @@ class OrbitMechanism(Mechanism):
         return found
 
     @property
-    def inputs(self) -> tuple[Label, ...]:
+    def inputs(self) -> Labels:
         """Return the input labels of a small alphabet."""
         self.space.prior.check_listable()
         return self.space.prior.labels
 
     @cached_property
-    def outputs(self) -> tuple[Label, ...]:
+    def outputs(self) -> Labels:
         """Return the output labels of a small alphabet."""
         self._check_listable()
         return tuple(self.space.decode_labels(self.space.list_letters(outputs=True)))

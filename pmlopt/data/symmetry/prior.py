@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels
 from pmlopt.core.records.fields import Context, Record
 from pmlopt.data.prior import MIN_PROBABILITY, Prior
 from pmlopt.data.sampling.categorical import RandomBits
@@ -396,7 +396,7 @@ class SymmetricPrior(Prior, ABC):
         return self._listed_prior.probabilities
 
     @property
-    def labels(self) -> tuple[Label, ...]:
+    def labels(self) -> Labels:
         """Return the N labels of a small alphabet."""
         return self._listed_prior.labels
 

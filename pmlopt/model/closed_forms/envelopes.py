@@ -196,4 +196,4 @@ def _make_case(prior: PriorLike, epsilon: float, delta: float) -> _ResponseCase:
     before = np.concatenate([[0.0], np.cumsum(law)])
     number = min(int(np.searchsorted(before[1:], probability * (1 - 1e-15))) + 1, p.size)
     theta = min(1.0, (probability - before[number - 1]) / law[number - 1])
-    return _ResponseCase(alpha, beta, np.asarray(law), number, float(theta), probability)
+    return _ResponseCase(alpha, beta, law, number, float(theta), probability)

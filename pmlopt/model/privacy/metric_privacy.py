@@ -15,6 +15,7 @@ from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
+    Labels,
     abbreviate,
     check_nonnegative,
     copy_float_array,
@@ -245,9 +246,7 @@ def _check_distances(distance: Any) -> FloatArray:
     return known
 
 
-def _read_edges(
-    lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label, ...]
-) -> FloatArray:
+def _read_edges(lengths: Mapping[tuple[Label, Label], float], labels: Labels) -> FloatArray:
     """Read the (N, N) edge lengths of a graph, in the directions given; infinite for missing edges."""
     places = {label: place for place, label in enumerate(labels)}
     distance = np.full((len(labels), len(labels)), np.inf)

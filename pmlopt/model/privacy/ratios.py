@@ -116,7 +116,7 @@ class RatioBounds:
     def _evaluate_differences(self, matrix: FloatArray) -> FloatArray:
         """Compute (K, M) `<num_k, v> - e^exponent <den_k, v>` for all pairs and columns."""
         sides = self._compute_sides(matrix)
-        return np.asarray(sides[self.above] - np.exp(self.exponents)[:, None] * sides[self.below])
+        return sides[self.above] - np.exp(self.exponents)[:, None] * sides[self.below]
 
     def _compute_sides(self, matrix: FloatArray) -> FloatArray:
         """Compute (N + R, M) the entries of each column and its products with the rows."""
@@ -181,7 +181,7 @@ class RatioBounds:
         full_digits = 1e-290
         if not (sides > full_digits).all():
             clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
-        return np.asarray(clear)
+        return clear
 
     def hold_with_margin(self, matrix: FloatArray) -> bool:
         """Return whether all pairs hold in floats by more than rounding: they hold exactly, and in levels."""
@@ -298,7 +298,7 @@ class RatioBounds:
 
     def compute_products(self, matrix: FloatArray) -> FloatArray:
         """Compute the (R, M) scaled inner products of rows and columns."""
-        return np.asarray(self._float_rows @ matrix)
+        return self._float_rows @ matrix
 
     def support_function(self, p: FloatArray, gains: FloatArray) -> float:
         """Compute the maximum of `<p g, v>` over feasible columns with `<p, v> = 1` and over g, rounded up.
@@ -418,7 +418,7 @@ class RatioBounds:
         if not len(self.exponents):
             return gains
         if not (weights.max() if weights.size else 0.0) > 0:
-            return np.asarray(gains + bound_sum_rounding(len(self.exponents), 1.0) * np.abs(gains))
+            return gains + bound_sum_rounding(len(self.exponents), 1.0) * np.abs(gains)
         pairs, sizes = self._excess_columns
         dense = isinstance(weights, np.ndarray)
         used = np.maximum(weights, 0.0) if dense else weights.maximum(0.0)
@@ -460,7 +460,7 @@ class RatioBounds:
         columns = list_basic_columns(pairs, sizes)
         columns = columns / (p @ columns)
         _, first = np.unique(np.round(columns, 12) + 0.0, axis=1, return_index=True)
-        return np.asarray(columns[:, np.sort(first)])
+        return columns[:, np.sort(first)]
 
     @cached_property
     def _float_rows(self) -> FloatArray:

@@ -15,7 +15,7 @@ from pmlopt.data.prior import Prior
 def compute_log_lifts(prior: Prior, mechanism: Mechanism) -> FloatArray:
     """Compute (N, M) `log(P[x,y] / q[y])`: what outcomes reveal about letters; NaN where none occurs."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(mechanism.matrix / (prior.pmf @ mechanism.matrix)))
+        return np.log(mechanism.matrix / (prior.pmf @ mechanism.matrix))
 
 
 def describe_largest_leak(

@@ -16,7 +16,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     IntArray,
-    Label,
+    Labels,
     check_positive,
     check_real,
     copy_float_array,
@@ -50,7 +50,7 @@ class RecordChannel:
     mechanism: Mechanism
     rows: FloatArray
     classes: IntArray
-    names: tuple[tuple[Label, ...], ...]
+    names: tuple[Labels, ...]
 
     @classmethod
     def from_fields(
@@ -72,7 +72,7 @@ class RecordChannel:
 
     def class_table(self) -> IntArray:
         """Return the (k_1, ..., k_n) class index of every dataset, if they can be listed."""
-        return np.asarray(self.classes[self.query.table()])
+        return self.classes[self.query.table()]
 
 
 def record_channel(
@@ -133,7 +133,7 @@ def record_channel(
     return _merge_rows(Explicit(places.reshape(query.alphabets)), known, rows)
 
 
-def _check_row_names(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
+def _check_row_names(mechanism: Mechanism, names: Labels, what: str) -> None:
     """Raise a MechanismError where row labels differ from the expected ones, also in order."""
     if mechanism.inputs == names or isinstance(mechanism.inputs, DefaultLabels):
         return
@@ -220,9 +220,7 @@ def _check_output_count(matrix: FloatArray, table: FloatArray) -> FloatArray:
     return matrix
 
 
-def compute_loss_table(
-    query: Query, loss: ArrayLike | None
-) -> tuple[FloatArray, tuple[Label, ...]]:
+def compute_loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray, Labels]:
     """Compute the (T, M) distortion table d(f, y), and the output labels.
 
     Raises:

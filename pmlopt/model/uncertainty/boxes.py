@@ -14,6 +14,7 @@ from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     FloatArray,
     Label,
+    Labels,
     check_integer,
     check_labels_of_size,
     check_probability,
@@ -59,7 +60,7 @@ class Box(ChoquetSet):
     kind: ClassVar[str] = "box"
     lower: Annotated[FloatArray, Shape("letters")]
     upper: Annotated[FloatArray, Shape("letters")]
-    labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")] | None = None
+    labels: Annotated[Labels, ContextReference("labels"), Shape("letters")] | None = None
 
     def __init__(
         self,

@@ -87,7 +87,7 @@ class CenteredBall(PriorSet):
 
     def minimizer(self, column: FloatArray) -> FloatArray:
         """Return an (N,) prior of the ball that minimises the mean of a column."""
-        return np.asarray(self.find_minimizers(column[:, None])[:, 0])
+        return self.find_minimizers(column[:, None])[:, 0]
 
     def min_mean(self, matrix: FloatArray) -> FloatArray:
         """Compute the (M,) least mean of each column over the ball."""

@@ -345,4 +345,4 @@ def _weighted_quantile(matrix: FloatArray, weights: Any, mass: float, sign: int)
     filled = np.cumsum(weights[order], axis=0)
     # rounding may leave the total weight below the mass: the last entry is the edge then
     last = np.minimum((filled < mass).sum(axis=0, keepdims=True), len(matrix) - 1)
-    return np.asarray(np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0))
+    return np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0)

@@ -198,7 +198,7 @@ class ColumnCone:
             np.ldexp(np.round(mantissas, 15), exponents), axis=1, return_index=True
         )
         kept = found[:, np.sort(first)]  # all but repeats, to 15 digits of each entry
-        return np.asarray(kept / (p @ kept))
+        return kept / (p @ kept)
 
     @cached_property
     def member_cube(self) -> CutCube | None:
@@ -292,13 +292,13 @@ class ColumnCone:
             "no formula for them",
         )
         able = np.flatnonzero(~np.isnan(entry) & (inner | outer).any(axis=1))
-        return np.asarray((inner[able] + np.clip(entry[able], 0.0, 1.0)[:, None] * outer[able]).T)
+        return (inner[able] + np.clip(entry[able], 0.0, 1.0)[:, None] * outer[able]).T
 
 
 def to_mean_one(p: FloatArray, columns: FloatArray) -> FloatArray:
     """Scale nonzero (N, K) columns to mean one under p."""
     found = columns[:, columns.max(axis=0) > 0]
-    return np.asarray(found / (p @ found))
+    return found / (p @ found)
 
 
 def _list_vertices(laws: FloatArray, exp_neg_epsilon: float) -> FloatArray:

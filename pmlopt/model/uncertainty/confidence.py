@@ -14,6 +14,7 @@ from pmlopt.core.numbers.arrays import (
     BoolArray,
     FloatArray,
     Label,
+    Labels,
     check_in_interval,
     check_integer,
     check_probability,
@@ -91,7 +92,7 @@ def find_interval_end(
         np.full(len(k), -750.0),
         lambda end: special.betainc(k, rest + 1, end) <= tail,
     )  # fmt: skip
-    return np.asarray(end * (1 - CONFIDENCE_RTOL))
+    return end * (1 - CONFIDENCE_RTOL)
 
 
 def _find_ends(
@@ -485,7 +486,7 @@ def log_event_count(size: int) -> float:
 
 def _check_counts(
     counts: Prior | Mapping[Any, int] | Sequence[int],
-) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+) -> tuple[Labels, tuple[int, ...]]:
     """Validate sample counts, and return labels and counts."""
     if isinstance(counts, Prior):
         _get_sample_size(counts)

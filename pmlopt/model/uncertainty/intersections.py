@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.numbers.arrays import FloatArray, Label, check_probability
+from pmlopt.core.numbers.arrays import FloatArray, Labels, check_probability
 from pmlopt.core.numbers.roots import find_near_share
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
@@ -298,7 +298,7 @@ class Intersection(PriorSet):
         return f"Intersection({', '.join(map(repr, self.sets))})"
 
 
-def find_common_labels(sets: Sequence[PriorSet]) -> tuple[Label, ...] | None:
+def find_common_labels(sets: Sequence[PriorSet]) -> Labels | None:
     """Return the labels of the letters that some sets have in common; None where they know none.
 
     Raises:

@@ -222,7 +222,7 @@ class JointLaws(Record):
         min_means, max_means, _ = self.compute_extreme_means(matrix)
         sums, unit = self.min_outcome_sums(min_means, max_means)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(max_means > 0, max_means * unit / sums, 0.0))
+            return np.where(max_means > 0, max_means * unit / sums, 0.0)
 
     def __repr__(self) -> str:
         return f"JointLaws(<{self.law.size} values, {self.conditionals[0].size} letters>)"

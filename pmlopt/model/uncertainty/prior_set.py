@@ -14,7 +14,7 @@ import numpy as np
 
 from pmlopt.core.lazy_imports import cp, optimize, sparse
 from pmlopt.core.numbers.argument_checks import check_same_letters
-from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Labels
 from pmlopt.core.numbers.roots import find_least_share
 from pmlopt.core.records.fields import Record
 from pmlopt.data.mechanism import check_labels_match
@@ -215,7 +215,7 @@ class PriorSet(Record, ABC):
     """The name of this kind of set in files."""
 
     delta: float | None = None
-    labels: tuple[Label, ...] | None = None
+    labels: Labels | None = None
 
     @property
     @abstractmethod
@@ -232,7 +232,7 @@ class PriorSet(Record, ABC):
         """Return text on the priors for which a bound over the set holds."""
         return scope_text(f"for every prior {self.description}", "distribution", self.delta)
 
-    def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
+    def check_letters(self, letters: Labels, owner: str) -> None:
         """Raise a PrivacyError where letters differ from the set's, also in order.
 
         Args:

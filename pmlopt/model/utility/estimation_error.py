@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.numbers.argument_checks import check_choice, check_one_for_each
-from pmlopt.core.numbers.arrays import FloatArray, Label, bound_sum_rounding, copy_float_array
+from pmlopt.core.numbers.arrays import (
+    FloatArray,
+    Label,
+    Labels,
+    bound_sum_rounding,
+    copy_float_array,
+)
 from pmlopt.core.numbers.differences import (
     MAX_DIFFERENCE,
     is_label_number,
@@ -69,7 +75,7 @@ class WorkloadRows:
         exact: (K, N) floats, or whole numbers and fractions that floats would round.
     """
 
-    names: tuple[Label, ...]
+    names: Labels
     exact: NDArray[Any]
 
     @property
@@ -116,7 +122,7 @@ class WorkloadRows:
             [[-1.0, 1.0]]
         """
         apart = self.split(prior)[1]
-        return np.asarray(apart - (apart @ prior)[:, None])
+        return apart - (apart @ prior)[:, None]
 
 
 def build_workload_rows(workload: Workload, labels: Sequence[Label]) -> WorkloadRows:
@@ -147,7 +153,7 @@ def build_workload_rows(workload: Workload, labels: Sequence[Label]) -> Workload
     return WorkloadRows(names, to_exact_array(given.values))
 
 
-Rows = tuple[tuple[Label, ...], NDArray[Any]]
+Rows = tuple[Labels, NDArray[Any]]
 
 
 def _build_named_workload(workload: str) -> Callable[[Sequence[Label]], Rows]:
@@ -297,7 +303,7 @@ class EstimationError(Utility):
     criterion: Criterion = "A"
     kind: ClassVar[str] = "estimation-error"
     maximised: ClassVar[bool] = False
-    letters: ClassVar[tuple[Label, ...] | None] = None
+    letters: ClassVar[Labels | None] = None
     """Of the columns of a workload, where it names them."""
 
     def __post_init__(self) -> None:
@@ -320,7 +326,7 @@ class EstimationError(Utility):
         cls,
         workload: str | Annotated[FloatArray, Shape("combinations", "letters")] | None = None,
         criterion: Criterion = "A",
-        letters: Annotated[tuple[Label, ...], Shape("letters")] | None = None,
+        letters: Annotated[Labels, Shape("letters")] | None = None,
     ) -> EstimationError:
         """Build the utility from a saved file's fields."""
         named = workload is not None and not isinstance(workload, str)

@@ -15,6 +15,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     Label,
+    Labels,
     abbreviate,
     copy_float_array,
 )
@@ -162,8 +163,8 @@ class LinearUtility(Utility):
     def from_fields(
         cls,
         matrix: PairFunction | Annotated[FloatArray, Shape("letters", "outputs")],
-        letters: Annotated[tuple[Label, ...], Shape("letters")] | None = None,
-        outputs: Annotated[tuple[Label, ...], Shape("outputs")] | None = None,
+        letters: Annotated[Labels, Shape("letters")] | None = None,
+        outputs: Annotated[Labels, Shape("outputs")] | None = None,
     ) -> LinearUtility:
         """Build the utility from a saved file's fields."""
         return cls(
@@ -176,17 +177,17 @@ class LinearUtility(Utility):
         return "gain" if self.maximised else "loss"
 
     @property
-    def letters(self) -> tuple[Label, ...] | None:
+    def letters(self) -> Labels | None:
         """Return the row labels of the utility matrix; None without labels."""
         return self.axes[0]
 
     @property
-    def outputs(self) -> tuple[Label, ...] | None:
+    def outputs(self) -> Labels | None:
         """Return the column labels of the utility matrix; None without labels."""
         return self.axes[1]
 
     @property
-    def fixed_outputs(self) -> int | tuple[Label, ...] | None:
+    def fixed_outputs(self) -> int | Labels | None:
         """Return the outputs (or their number) fixed by a utility matrix; None for a function."""
         return None if callable(self.matrix) else self.axes[1] or np.asarray(self.matrix).shape[1]
 

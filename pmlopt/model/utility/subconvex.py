@@ -136,7 +136,7 @@ class SubConvex(Utility):
 
 def _format_column(column: FloatArray, p: FloatArray) -> str:
     """Format a column and its prior for an error message."""
-    shown = np.array2string(np.asarray(column), precision=6, threshold=8, separator=", ")
+    shown = np.array2string(column, precision=6, threshold=8, separator=", ")
     return (
         f"the column {shown} (p = {np.array2string(p, precision=6, threshold=8, separator=', ')})"
     )
@@ -213,7 +213,7 @@ class FInformation(SubConvex):
             raise UtilityError(
                 f"the utility {self.name} is not finite on a column: check its generator"
             )
-        return np.asarray(worths)
+        return worths
 
     def _evaluate_lift(self, column: FloatArray, p: FloatArray) -> float:
         """Evaluate the f-information of one column."""

@@ -201,7 +201,7 @@ class ContinuousCertificate(BinsCertificate):
                 f"{np.asarray(points)[first].tolist()} at position {first} is in a bin without probability: "
                 "the law excludes it"
             )
-        return np.asarray(rows[boxes])
+        return rows[boxes]
 
     def _check_law(self) -> tuple[Claim, ...]:
         """Recompute bin probabilities, mean losses and the bound from the continuous law."""

@@ -102,7 +102,7 @@ class _RatioFeasibility:
         # any multipliers of at least 0 prove a bound: extrapolated ones are cut off
         ahead = now + step * (now - then)
         ahead[: self.program.prior.size] = np.maximum(0.0, ahead[: self.program.prior.size])
-        return np.asarray(ahead)
+        return ahead
 
 
 AttackAndProof = tuple[FloatArray, FloatArray | None, int, str, bool]

@@ -98,7 +98,7 @@ def bound_gain(
     bound = (p * rows).sum(axis=-1) + np.maximum(left, 0.0) * bad + (thresholds + good).max(axis=-1)
     # weak duality holds for any numbers; only rounding has to be added
     bound = bound + bound_sum_rounding(len(p), 1.0) * weight * size
-    return np.asarray(np.where(left < -MARGIN_RTOL, -np.inf, bound))
+    return np.where(left < -MARGIN_RTOL, -np.inf, bound)
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,7 @@ class EstimationCone:
         total = rows.T @ (products + products.T) @ rows / 2
         for weight, form in zip(weights[len(self.product_pairs[0]) :], self.forms, strict=True):
             total += weight * (np.abs(form) if absolute else form)
-        return np.asarray(total)
+        return total
 
     def list_forms(self) -> FloatArray:
         """List all quadratic forms as an array (count, N + S, N + S)."""
@@ -241,7 +241,7 @@ class TwoValueSearch(ColumnSearch):
         """Return (K, N) initial extreme columns for the column generation."""
         sets = list_start_sets(len(self.p), self._find_best_mass())
         allowed, low, step = self._compute_two_values((sets @ self.p)[:, None])
-        return np.asarray((low + step * sets)[allowed[:, 0]])
+        return (low + step * sets)[allowed[:, 0]]
 
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
         # all N single moves of all K sets at once: (K, N) values by rank-one updates
@@ -261,7 +261,7 @@ class TwoValueSearch(ColumnSearch):
         best = np.where(allowed, squares - costs, -np.inf).argmax(axis=1)
         sets[rows, best] ^= allowed[rows, best]
         _, low, step = self._compute_two_values((sets @ self.p)[:, None])
-        return np.asarray(low + step * sets)
+        return low + step * sets
 
     def to_batch(self, columns: FloatArray) -> ColumnBatch:
         """Drop duplicates of (K, N) columns, and pack the others into a batch."""
@@ -441,7 +441,7 @@ def list_start_sets(size: int, set_fraction: float) -> BoolArray:
     intervals = np.array([(place >= i) & (place <= j) for i in range(size) for j in range(i, size)])
     drawn = np.random.default_rng(0).random((2 * len(intervals), size)) < 0.4
     sets = np.unique(np.concatenate([intervals, ~intervals, drawn]), axis=0)
-    return np.asarray(sets[sets.any(axis=1) & ~sets.all(axis=1)])
+    return sets[sets.any(axis=1) & ~sets.all(axis=1)]
 
 
 def _list_rotations(size: int, set_fraction: float) -> BoolArray:

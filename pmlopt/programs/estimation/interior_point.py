@@ -96,7 +96,7 @@ class _CentralPath:
         if found is None:
             raise np.linalg.LinAlgError("the information of the columns is singular")
         self.gains, self.curvature = found
-        self.pi = np.asarray(np.linalg.lstsq(columns.T, self.gains, rcond=None)[0])
+        self.pi = np.linalg.lstsq(columns.T, self.gains, rcond=None)[0]
         # least squares leaves some slacks negative: all are raised to a positive share
         slack = columns.T @ self.pi - self.gains
         self.z = np.maximum(
@@ -106,7 +106,7 @@ class _CentralPath:
     @property
     def dual_residual(self) -> FloatArray:
         """Return the (K,) dual residual."""
-        return np.asarray(self.columns.T @ self.pi - self.gains - self.z)
+        return self.columns.T @ self.pi - self.gains - self.z
 
     def _compute_derivatives(self, q: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Compute gradient and curvature of the objective; None where J is singular."""

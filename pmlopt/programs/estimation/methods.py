@@ -95,7 +95,7 @@ def compute_information(p: FloatArray, matrix: FloatArray) -> FloatArray:
     occurring = matrix[:, matrix.max(axis=0) > 0]
     # J as a Gram matrix: positive semidefinite even after rounding
     scaled = occurring / np.sqrt(p @ occurring)
-    return np.asarray(scaled @ scaled.T)
+    return scaled @ scaled.T
 
 
 def solve_for_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArray:

@@ -276,7 +276,7 @@ def approximate_repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -
     # mixing in the output's own law leaves that law unchanged
     law = prior.pmf @ clean
     theta = float(compute_mixing_weights(prior, privacy, clean, law).max())
-    return np.asarray((1 - theta) * clean + theta * law)
+    return (1 - theta) * clean + theta * law
 
 
 def _mix_until_satisfied(
@@ -419,7 +419,7 @@ def _mix_columns(
     mixed += weights * means
     mixed *= mixed.max(axis=0) > noise
     mixed /= mixed.sum(axis=1, keepdims=True)
-    return np.asarray(mixed)
+    return mixed
 
 
 def compute_mixing_weights(

@@ -148,7 +148,7 @@ class NormalizedFloor:
     @cached_property
     def _signed_table(self) -> FloatArray:
         """Return the utility table as gains, scaled by a power of two."""
-        return np.asarray(self._sign * np.ldexp(self.expected.table, -self._exponent))
+        return self._sign * np.ldexp(self.expected.table, -self._exponent)
 
     @cached_property
     def _best_gains(self) -> FloatArray:

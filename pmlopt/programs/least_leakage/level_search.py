@@ -157,7 +157,7 @@ class LevelProgramFamily:
         if short.max() <= 1e-9:
             return matrix
         spread = program.uniform_mechanism if program.floor is None else build_best_allowed(program)
-        return np.asarray(matrix + program.columns.broadcast_letters(short) * spread)
+        return matrix + program.columns.broadcast_letters(short) * spread
 
 
 @dataclass(frozen=True, eq=False)

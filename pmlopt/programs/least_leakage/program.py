@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.core.numbers.argument_checks import check_one_for_each
-from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, check_real
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Labels, check_real
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
@@ -68,7 +68,7 @@ class LeastLeakage(Program[LevelCertificate]):
     """
 
     prior: Prior
-    outputs: tuple[Label, ...]
+    outputs: Labels
     allowed: BoolArray
     floor: NormalizedFloor | None
     exp_neg_epsilon: cp.Parameter
@@ -77,7 +77,7 @@ class LeastLeakage(Program[LevelCertificate]):
     """The level is minimised."""
 
     @property
-    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return the labels of the mechanism's rows (letters) and columns (outputs)."""
         return self.prior.labels, self.outputs
 
@@ -179,7 +179,7 @@ class SymmetricLeastLeakage(LeastLeakage):
     sampled_pairs: int = 0
 
     @property
-    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return no labels: a mechanism by orbits is no matrix."""
         return None, None
 
@@ -258,7 +258,7 @@ def worst_case_utility(
 
 
 def build_least_leakage(
-    prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...], over: PriorSet | None = None
+    prior: Prior, allowed: BoolArray, outputs: Labels, over: PriorSet | None = None
 ) -> LeastLeakage:
     """Build the design of least PML level on a set of allowed pairs.
 
@@ -505,7 +505,7 @@ def _check_allowed_outputs(
         )
 
 
-def _resolve_labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
+def _resolve_labels(prior: Prior, count: int, outputs: Outputs) -> Labels:
     """Return the output labels; raise an error where their number is not that of the columns."""
     letters = resolve_outputs(prior.labels, count, outputs)
     check_one_for_each(

@@ -95,7 +95,7 @@ class BoundedAdversary:
         # entropy is concave in the law: mixing raises it at least linearly in the share
         weight = min(1.0, (wanted - have) / max(self.log_size - have, 1e-300) * (1 + 1e-9))
         # a mixture of laws: entries stay non-negative and sum to one
-        return np.asarray((1 - weight) * joint + weight * self.uniform_law)
+        return (1 - weight) * joint + weight * self.uniform_law
 
     @property
     def cannot_leak(self) -> bool:

@@ -114,9 +114,9 @@ class LeakageRelaxation:
         """Pull back linear functions (K, F, D) of single parts to (K, F, A, T) functions of the joint law."""
         rows = self.adversary.rows
         if self.part == "posteriors":
-            return np.asarray(slope[..., :, None] * rows.T[part][..., None, :])
+            return slope[..., :, None] * rows.T[part][..., None, :]
         inner = slope if self.part == "classes" else slope @ rows.T
-        return np.asarray(np.eye(len(self.used_mask))[part][..., :, None] * inner[..., None, :])
+        return np.eye(len(self.used_mask))[part][..., :, None] * inner[..., None, :]
 
     def build_root(self) -> tuple[FloatArray, FloatArray]:
         """Build the root cell that contains all joint laws, with initial multipliers."""

@@ -162,7 +162,7 @@ def fit_randomized_response(certificate: DesignCertificate) -> FloatArray | None
     uniform = np.full(everything.shape, 1 / everything.shape[1])
 
     def mix_with_uniform(weight: float) -> FloatArray:
-        return np.asarray((1 - weight) * everything + weight * uniform)
+        return (1 - weight) * everything + weight * uniform
 
     def meets_limits(weight: float) -> bool:
         return certificate.privacy.holds(

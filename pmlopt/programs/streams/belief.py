@@ -123,7 +123,7 @@ class ExactBelief:
     @property
     def _possible_states(self) -> BoolArray:
         """Return the (N,) mask of states with a probability above `MIN_BELIEF_MASS`."""
-        return np.asarray(self.law > MIN_BELIEF_MASS)
+        return self.law > MIN_BELIEF_MASS
 
     def build_requirement(self, epsilon: float, cap: float) -> Requirement:
         """Build the requirement on the next release from the final level epsilon and the current cap."""
@@ -347,12 +347,12 @@ class BoundedBelief:
     def law(self) -> FloatArray:
         """Return a (N,) law of the present state within the bounds."""
         middle = (self.low + self.high) / 2
-        return np.asarray(middle / (middle.sum() or 1.0))
+        return middle / (middle.sum() or 1.0)
 
     @property
     def _possible_states(self) -> BoolArray:
         """Return the (N,) mask of states with a probability above `MIN_BELIEF_MASS` in the middle law."""
-        return np.asarray(self.law > MIN_BELIEF_MASS)
+        return self.law > MIN_BELIEF_MASS
 
     @property
     def _compute_entry_slack(self) -> FloatArray:
@@ -476,7 +476,7 @@ class BoundedBelief:
 
 def _bound_lifts(epsilon: float, sums: FloatArray, total: tuple[float, float]) -> FloatArray:
     """Bound (R,) lifts by e^epsilon times a ratio of sums."""
-    return np.asarray(math.exp(epsilon) + np.where(sums <= 0, sums / total[1], sums / total[0]))
+    return math.exp(epsilon) + np.where(sums <= 0, sums / total[1], sums / total[0])
 
 
 def _tighten_bounds(

@@ -16,6 +16,7 @@ from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
+    Labels,
     abbreviate,
     check_nonnegative,
     indices_of,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from pmlopt.programs.program import Outputs
     from pmlopt.programs.result import Result
 
-About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[Label, ...]
+About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | Labels
 
 
 class Stream:
@@ -197,7 +198,7 @@ class Stream:
         return self._belief.time
 
     @property
-    def history(self) -> tuple[Label, ...]:
+    def history(self) -> Labels:
         """Return the outputs released so far."""
         return tuple(output for output, _ in self._released)
 
@@ -236,7 +237,7 @@ class Stream:
     @property
     def _possible_states(self) -> BoolArray:
         """Return the (N,) mask of possible next states."""
-        return np.asarray(self._belief.law > MIN_BELIEF_MASS)
+        return self._belief.law > MIN_BELIEF_MASS
 
     @property
     def _possible_indices(self) -> IntArray:
@@ -394,9 +395,9 @@ class StreamDeclaration(Record):
     epsilon: float
     maximised: bool
     table: Annotated[FloatArray, Shape("states", "outputs")]
-    about: Literal["state", "path"] | int | tuple[Label, ...]
+    about: Literal["state", "path"] | int | Labels
     caps: tuple[float, ...] | None
-    outputs: tuple[Label, ...]
+    outputs: Labels
 
     @classmethod
     def from_stream(cls, stream: Stream) -> StreamDeclaration:
@@ -414,7 +415,7 @@ class StreamDeclaration(Record):
 
 def _parse_target(
     chain: Chain, about: About
-) -> tuple[Literal["state", "path"] | int | tuple[Label, ...], BeliefTarget]:
+) -> tuple[Literal["state", "path"] | int | Labels, BeliefTarget]:
     """Parse the target of a stream from its user form."""
     n = chain.size
     if about in ("state", "path"):
@@ -517,7 +518,7 @@ def sweep_caps(
     for share in first_fractions:
         caps = linear_caps(Stream.DEFAULT_CAP_FRACTION * privacy.epsilon, steps, share)
         first = Stream(chain, privacy, utility, about, caps)
-        known: dict[tuple[Label, ...], Stream] = {(): first}
+        known: dict[Labels, Stream] = {(): first}
         values = []
         for run in range(runs):
             rng = make_generator([begun, run])

@@ -67,7 +67,7 @@ class ColumnKinds(ABC):
     def find_best_sets(self, gains: FloatArray) -> BoolArray:
         """Find the (K, N) sets with positive or largest gains."""
         if self.count is None:
-            return np.asarray(self.free & (gains > 0))
+            return self.free & (gains > 0)
         # letters that are not free sort last, so that the first `count` are free
         order = np.argsort(np.where(self.free, -gains, np.inf), axis=1)
         sets = np.zeros(gains.shape, bool)
@@ -139,7 +139,7 @@ class MinMassKinds(ColumnKinds):
             _negative_entropy(self.low) * (1 - self.own - mass)
             + _negative_entropy(self.partial_entry) * self.own
         )
-        return np.asarray(rest - _negative_entropy(mean))
+        return rest - _negative_entropy(mean)
 
     def compute_slopes(self, mass: FloatArray) -> FloatArray:
         """Compute (K, ...) the derivative of the scaled utility in the mass of S."""
@@ -157,7 +157,7 @@ class MinMassKinds(ColumnKinds):
     def build_columns(self, sets: FloatArray) -> FloatArray:
         """Build (N, K) columns of mean one from (K, N) sets S."""
         v = np.where(self.free, sets + self.low[:, None] * (1 - sets), self.partial_entry[:, None])
-        return np.asarray(v.T / (v @ self.p))
+        return v.T / (v @ self.p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +275,7 @@ class PlateauKinds(ColumnKinds):
 
     def compute_means(self, mass: FloatArray) -> FloatArray:
         """Compute (K, ...) the column mean D as a function of the mass of S."""
-        return np.asarray(self.own * self._plateau_height(mass) + mass)
+        return self.own * self._plateau_height(mass) + mass
 
     def compute_values(self, mass: FloatArray) -> FloatArray:
         """Compute (K, ...) the scaled utility `mu(v / D) D` as a function of the mass of S."""
@@ -299,7 +299,7 @@ class PlateauKinds(ColumnKinds):
     def build_columns(self, sets: FloatArray) -> FloatArray:
         """Build (N, K) columns of mean one from (K, N) sets S."""
         v = np.where(self.free, sets, self._plateau_height(sets @ self.p)[:, None])
-        return np.asarray(v.T / (v @ self.p))
+        return v.T / (v @ self.p)
 
     @cached_property
     def mass_range(self) -> tuple[FloatArray, FloatArray]:

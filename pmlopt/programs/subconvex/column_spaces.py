@@ -164,8 +164,8 @@ class ColumnSpace(InformationSpace):
         if isinstance(allowed, tuple) and kernel is not None:
             return np.asarray(np.max([kernel.max_entries(family) for family in allowed], axis=0))
         if isinstance(allowed, ColumnCone) and allowed.priors.contains_law(p):
-            return np.asarray(np.minimum(1 / allowed.exp_neg_epsilon, 1 / p))
-        return np.asarray(1 / p)
+            return np.minimum(1 / allowed.exp_neg_epsilon, 1 / p)
+        return 1 / p
 
     @cached_property
     def utility_slope(self) -> float:

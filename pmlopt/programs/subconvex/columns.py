@@ -77,7 +77,7 @@ class ColumnUtility:
 
     def column_values(self, lifts: FloatArray) -> FloatArray:
         """Compute the (K,) utilities of an (N, K) matrix of columns."""
-        return np.asarray(self.p @ self.phi(lifts))
+        return self.p @ self.phi(lifts)
 
     def two_level_values(
         self,
@@ -89,7 +89,7 @@ class ColumnUtility:
     ) -> FloatArray:
         """Compute the (K,) utilities of columns with up to three values, from the masses of these."""
         ends = mass * self.phi(low + step) + (1 - mass - room) * self.phi(low)
-        return np.asarray(ends + room * self.phi(np.maximum(low + extra, 0.0)))
+        return ends + room * self.phi(np.maximum(low + extra, 0.0))
 
     def max_entries(self, family: Family) -> FloatArray:
         """Compute (N,) the largest entry that a column of mean one can have at each letter."""
@@ -154,7 +154,7 @@ class ColumnFamily:
             low, step, extra = family.compute_values(np.where(high, p, 0.0).sum(axis=1), room)
         lifts = low[:, None] + step[:, None] * high
         lifts[np.arange(len(letter)), letter] += np.maximum(extra, 0.0)
-        return np.asarray(lifts.T)
+        return lifts.T
 
     def _compute_masses(self, p: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
         """Compute the masses of the high sets and of the fractional letters."""
@@ -288,7 +288,7 @@ class DenseBatch:
             return self.entries
         room = np.where(self.entries > 0, self.entries.max(axis=0) - self.entries, 0.0)
         raised = self.entries + self.margins * margin * room
-        return np.asarray(raised / (p @ raised))
+        return raised / (p @ raised)
 
     def drop_duplicates(self, p: FloatArray) -> DenseBatch:
         """Drop repeated columns, up to 1e-12."""

@@ -82,7 +82,7 @@ def _join_outputs(lifts: FloatArray, weights: FloatArray) -> FloatArray:
     joined = np.zeros(len(first))
     np.add.at(joined, place.ravel(), weights[used])
     order = np.argsort(first)
-    return np.asarray(lifts[:, used[first[order]]] * joined[order])
+    return lifts[:, used[first[order]]] * joined[order]
 
 
 def _search_and_certify(

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, bound_sum_rounding
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Labels, bound_sum_rounding
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
@@ -111,7 +111,7 @@ def column_cost_design(
     prior: Prior,
     privacy: Requirement,
     utility: SubConvex,
-    outputs: tuple[Label, ...] | None,
+    outputs: Labels | None,
     cost: ColumnCost,
 ) -> ColumnCostDesign:
     """Declare the linear program over columns with a limited cost; see `design`.

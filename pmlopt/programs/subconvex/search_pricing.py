@@ -404,7 +404,7 @@ def _compute_stair_values(
     # rounding may push the low value below 0, where t log t is nan
     low, phi = np.maximum(low, 0.0), kernel.phi
     utilities = mass * phi(low + step) + (1 - mass) * phi(low)
-    return np.asarray(utilities - low * float(kernel.p @ rho) - step * cost)
+    return utilities - low * float(kernel.p @ rho) - step * cost
 
 
 CORE_LETTERS = 16

@@ -221,7 +221,7 @@ class _ListedColumns:
     def costs(self, prices: FloatArray) -> FloatArray:
         """Compute the (K,) costs of the columns at letter multipliers p[x] rho[x]."""
         if isinstance(self.columns, DenseBatch):
-            return np.asarray(prices @ self.columns.entries)
+            return prices @ self.columns.entries
         # linear in the column: low everywhere, step on S, extra on the letter between
         spent = self.low * prices.sum() + self.step * sum_over_sets(self.sets, prices)
         return np.asarray(spent + self.extra * prices[self.letter])

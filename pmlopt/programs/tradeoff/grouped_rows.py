@@ -54,7 +54,7 @@ def divide_groups(
     with np.errstate(invalid="ignore"):
         inside = np.exp(counts[:, known] - merged[:, groups[known]])
     shares[:, known] = np.where(np.isfinite(counts[:, known]), inside, 0.0)
-    return np.asarray(shares * joint[:, np.maximum(groups, 0)])
+    return shares * joint[:, np.maximum(groups, 0)]
 
 
 def list_binding_priors(proof: TradeoffProof) -> list[WorstCasePrior]:
@@ -157,11 +157,11 @@ class GroupedRows:
 
     def merge_law(self, joint: FloatArray) -> FloatArray:
         """Aggregate a joint law (A, K) of letter and class to groups (A, G)."""
-        return np.asarray(joint @ self.membership)
+        return joint @ self.membership
 
     def repeat_rows(self, rows: FloatArray) -> FloatArray:
         """Repeat the (G, M) rows of the groups for all classes, (K, M)."""
-        return np.asarray(rows[self.groups])
+        return rows[self.groups]
 
     def build_adversary(self, matrix: FloatArray, record: int) -> BoundedAdversary:
         """Build the leakage problem of a record against a mechanism with grouped rows."""

@@ -19,7 +19,7 @@ import numpy as np
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.files import disk
 from pmlopt.core.lazy_imports import require_extra
-from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, join_words
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, Labels, join_words
 from pmlopt.core.records.converters import finite_or_none
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -53,8 +53,8 @@ class ExploredPart:
     """
 
     name: str
-    inputs: tuple[Label, ...]
-    outputs: tuple[Label, ...]
+    inputs: Labels
+    outputs: Labels
     matrix: FloatArray
     prior: FloatArray | None = None
     summaries: tuple[OutcomeSummary, ...] = ()
@@ -372,7 +372,7 @@ class _CurveWriter:
             "likelihood": part.likelihood,
         }
 
-    def write_labels(self, labels: tuple[Label, ...]) -> int:
+    def write_labels(self, labels: Labels) -> int:
         """Store a list of labels once, and return its index."""
         texts = [escape_control_characters(str(label)) for label in labels]
         return self.store_once(("labels", *texts), texts)

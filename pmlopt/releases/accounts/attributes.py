@@ -14,7 +14,7 @@ from pmlopt.core.frames import to_narwhals
 from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     FloatArray,
-    Label,
+    Labels,
     check_unmasked,
     copy_float_array,
 )
@@ -42,12 +42,12 @@ class AttributeLevels:
     together: float
     each: tuple[float, ...]
     alone: tuple[float, ...]
-    outcome: tuple[Label, ...]
-    witness: tuple[Label, ...]
+    outcome: Labels
+    witness: Labels
 
 
 def attribute_levels(
-    joint: ArrayLike | Mapping[tuple[Label, ...], int], mechanisms: Iterable[MechanismLike]
+    joint: ArrayLike | Mapping[Labels, int], mechanisms: Iterable[MechanismLike]
 ) -> AttributeLevels:
     """Compute the leakage levels of released dependent attributes: about their tuple, and each one.
 

@@ -509,7 +509,7 @@ def _solve_group(
     inner = factor * (1 - 1e-10)
 
     def violations(matrix: FloatArray) -> FloatArray:
-        return np.asarray(matrix[letters] - inner * (rows @ matrix))
+        return matrix[letters] - inner * (rows @ matrix)
 
     chosen = violations(start) > -1e-3 * start.max(axis=0)
     for letter in range(n):  # each entry has a limit at least

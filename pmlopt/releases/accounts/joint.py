@@ -13,6 +13,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     Label,
+    Labels,
     abbreviate,
     have_same_label_set,
     have_same_labels,
@@ -131,7 +132,7 @@ class JointOutcome:
         leakage: the pointwise maximal leakage in nats.
     """
 
-    outputs: tuple[Label, ...]
+    outputs: Labels
     witness: Label
     leakage: float
 
@@ -261,7 +262,7 @@ def pair_all_with_prior(
 
 
 def check_same_secret(
-    mechanisms: Iterable[MechanismLike], letters: tuple[Label, ...] | None = None
+    mechanisms: Iterable[MechanismLike], letters: Labels | None = None
 ) -> list[Mechanism]:
     """Validate mechanisms with common input letters, and put these into one order by their labels.
 
@@ -287,9 +288,7 @@ def check_same_secret(
     return parts
 
 
-def _reorder_inputs(
-    parts: Sequence[Mechanism], letters: tuple[Label, ...] | None
-) -> list[Mechanism]:
+def _reorder_inputs(parts: Sequence[Mechanism], letters: Labels | None) -> list[Mechanism]:
     """Put mechanisms with the same labels in other orders into that of the letters, or of the first one."""
     sides = [*([] if letters is None else [letters]), *(part.inputs for part in parts)]
     named = [side for side in sides if not isinstance(side, DefaultLabels)]
@@ -307,7 +306,7 @@ def _reorder_inputs(
     ]
 
 
-def _reorder_rows(mechanism: Mechanism, letters: tuple[Label, ...]) -> Mechanism:
+def _reorder_rows(mechanism: Mechanism, letters: Labels) -> Mechanism:
     """Return a mechanism with its inputs in the order of letters."""
     if have_same_labels(mechanism.inputs, letters):
         return mechanism
@@ -315,7 +314,7 @@ def _reorder_rows(mechanism: Mechanism, letters: tuple[Label, ...]) -> Mechanism
     return Mechanism(mechanism.matrix[order], letters, mechanism.outputs)
 
 
-def choose_common_inputs(parts: Sequence[Mechanism]) -> tuple[Label, ...]:
+def choose_common_inputs(parts: Sequence[Mechanism]) -> Labels:
     """Choose the common input labels of several mechanisms."""
     from_person = [part.inputs for part in parts if type(part.inputs) is tuple]
     return from_person[0] if from_person else parts[0].inputs

@@ -16,6 +16,7 @@ from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
+    Labels,
     check_positive,
 )
 from pmlopt.core.numbers.concave import Local, maximize_over_laws
@@ -150,7 +151,7 @@ class Estimate:
         fit: the test whether the counts can come from the mechanism.
     """
 
-    letters: tuple[Label, ...]
+    letters: Labels
     origins: FloatArray
     values: FloatArray
     covariance: FloatArray
@@ -172,17 +173,17 @@ class Estimate:
     @property
     def frequencies(self) -> FloatArray:
         """Return the (K,) estimates W f."""
-        return np.asarray(self.origins + self.values)
+        return self.origins + self.values
 
     @property
     def standard_errors(self) -> FloatArray:
         """Return the (K,) square roots of the variances."""
-        return np.asarray(np.sqrt(np.diag(self.covariance)))
+        return np.sqrt(np.diag(self.covariance))
 
     @property
     def totals(self) -> FloatArray:
         """Return the (K,) estimates scaled to numbers of people."""
-        return np.asarray(self.total * self.frequencies)
+        return self.total * self.frequencies
 
     @property
     def columns(self) -> dict[str, FloatArray]:
@@ -464,7 +465,7 @@ def estimate(
     centred = weights - (weights @ law)[:, None]
     return Estimate(
         letters=rows.names, origins=origins, values=values,
-        covariance=np.asarray((centred * law) @ centred.T / people),
+        covariance=(centred * law) @ centred.T / people,
         people=number, effective=people, total=total,
         confidence=share, method=method, kind=_check_interval_kind(intervals),
         log_likelihood=float(seen[occurred] @ np.log((f @ m.matrix)[occurred])), fit=fit,
@@ -490,7 +491,7 @@ def _count_weighted(
         raise PriorError(f"the weights, up to {unit:g}, sum to no float: divide them by {unit:.0e}")
     people = total**2 / float(relative @ relative)
     shares = np.bincount(places, weights=relative, minlength=len(mechanism.outputs)) / total
-    return np.asarray(shares * people), people, unit * total
+    return shares * people, people, unit * total
 
 
 def _check_interval_kind(kind: str) -> Intervals:

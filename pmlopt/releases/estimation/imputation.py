@@ -13,7 +13,7 @@ import numpy as np
 from pmlopt.core.display import align_cells, import_pandas
 from pmlopt.core.frames import is_frame, to_narwhals
 from pmlopt.core.lazy_imports import special
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, check_integer
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels, check_integer
 from pmlopt.errors import InputError
 from pmlopt.releases.estimation.intervals import check_confidence
 from pmlopt.releases.estimation.model_fits import (
@@ -162,7 +162,7 @@ class PooledEstimates:
         confidence: of each interval.
     """
 
-    names: tuple[Label, ...]
+    names: Labels
     estimates: FloatArray
     covariance: FloatArray = field(repr=False)
     degrees: FloatArray
@@ -172,7 +172,7 @@ class PooledEstimates:
     @property
     def standard_errors(self) -> FloatArray:
         """Return the (d,) square roots of the variances."""
-        return np.asarray(np.sqrt(np.diag(self.covariance)))
+        return np.sqrt(np.diag(self.covariance))
 
     @property
     def intervals(self) -> FloatArray:
@@ -257,7 +257,7 @@ def pool(
     return PooledEstimates(names, points.mean(axis=0), covariance, found, missing, share)
 
 
-def _read_fit(fit: Any) -> tuple[tuple[Label, ...], FloatArray, FloatArray]:
+def _read_fit(fit: Any) -> tuple[Labels, FloatArray, FloatArray]:
     """Read the names, estimates and covariance of a result of statsmodels, or of a pair."""
     if hasattr(fit, "cov_params"):
         estimates = fit.params

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from pmlopt.core.numbers.arrays import Label, indices_of
 from pmlopt.data.labelled import LabelledArray
 from pmlopt.data.prior import PriorLike, as_prior
@@ -73,7 +71,7 @@ def coefficient_error(
         raise InputError(f"the law does not identify {which}: no design estimates it")
     slopes = jacobian[places] @ (fit.flat.inverse / fit.total) @ fit.terms.scores[:, parts.places]
     rows = tuple(names[place] for place in places)
-    return EstimationError(LabelledArray(np.asarray(slopes), (rows, p.labels), "the workload"))
+    return EstimationError(LabelledArray(slopes, (rows, p.labels), "the workload"))
 
 
 def _is_slope(name: Label) -> bool:

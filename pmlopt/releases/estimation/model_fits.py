@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.core.display import import_pandas, pluralize
 from pmlopt.core.frames import to_plain_list
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels, join_words
 from pmlopt.data.labelled import read_column
 from pmlopt.errors import InputError, PmloptError
 from pmlopt.releases.estimation.model_frames import (
@@ -64,7 +64,7 @@ class ModelParts:
 
     frame: ModelFrame
     family: Family
-    letters: tuple[Label, ...]
+    letters: Labels
     names: tuple[str, ...]
     rows: IntArray
     places: IntArray
@@ -77,7 +77,7 @@ class ModelParts:
     is_robust: bool
 
     @property
-    def coefficient_names(self) -> tuple[Label, ...]:
+    def coefficient_names(self) -> Labels:
         """Return the names of coefficients: of several logits, pairs of a letter and a covariate.
 
         Raises:
@@ -166,12 +166,12 @@ class ModelFit:
 
     def compute_covariance(self, robust: bool) -> FloatArray:
         """Compute (P, P) of the parameters: from second derivatives, or the sandwich."""
-        expected: FloatArray = np.asarray(self.flat.inverse / self.total)
+        expected: FloatArray = self.flat.inverse / self.total
         if robust:
             scores = self._sum_scores()
-            return np.asarray(expected @ (scores @ scores.T) @ expected)
+            return expected @ (scores @ scores.T) @ expected
         if isinstance(self.likelihood.response, NormalResponse):
-            return np.asarray(expected * (self.total / (self.total - len(self.back))))
+            return expected * (self.total / (self.total - len(self.back)))
         return expected
 
     def _sum_scores(self) -> FloatArray:
@@ -285,9 +285,7 @@ def fit_noisy(parts: ModelParts) -> FloatArray:
     return coefficients
 
 
-def _read_response(
-    frame: ModelFrame, family: Family | None
-) -> tuple[Family, tuple[Label, ...], Response]:
+def _read_response(frame: ModelFrame, family: Family | None) -> tuple[Family, Labels, Response]:
     """Read the family, the letters and the response of a model."""
     if family not in (None, *get_args(Family)):
         raise InputError(f"the family {family!r} is not known: use {join_words(get_args(Family))}")
@@ -327,7 +325,7 @@ def _make_response(family: Family, outputs: FloatArray) -> Response:
     return OrderedResponse(outputs) if family == "ordered" else LetterResponse(outputs)
 
 
-def _read_letters(name: str, cells: Any) -> tuple[tuple[Label, ...], FloatArray]:
+def _read_letters(name: str, cells: Any) -> tuple[Labels, FloatArray]:
     """Read the letters of a response in clear, as their categories are or sorted, and (N, 1, n) whose."""
     codes, found = import_pandas().factorize(cells, sort=True)
     letters = tuple(to_plain_list(found))
@@ -384,7 +382,7 @@ def _list_branches(frame: ModelFrame, design: FloatArray, has_letters: bool) -> 
 def _orthogonalize_law(design: FloatArray) -> FloatArray:
     """Return (g, n) orthogonal covariates of a law."""
     names = [f"{place + 1} of the law" for place in range(len(design))]
-    return np.asarray(orthogonalize_columns(names, design[:, None])[0][:, 0])
+    return orthogonalize_columns(names, design[:, None])[0][:, 0]
 
 
 def _read_clusters(clusters: Iterable[Label], people: int) -> Any:

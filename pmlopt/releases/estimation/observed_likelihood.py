@@ -78,13 +78,13 @@ class LawBranch:
 
     def compute_apart(self, after: FloatArray, law: FloatArray) -> FloatArray:
         """Compute (L - 1, n) the letters after what was seen, (K, n), less those that (L, n) laws expect."""
-        return np.asarray(self.indicators @ after - (self.membership @ after) * law[1:])
+        return self.indicators @ after - (self.membership @ after) * law[1:]
 
     def compute_scores(self, law: FloatArray) -> FloatArray:
         """Compute ((L - 1) g, K, n) the complete scores at each true value, for an (L, n) law."""
         apart = self.indicators[..., None] - self.membership[:, None] * law[1:, None]
         scores = apart[:, None] * self.design[:, None]
-        return np.asarray(scores.reshape(-1, *scores.shape[2:]))
+        return scores.reshape(-1, *scores.shape[2:])
 
     def sum_squares(self, letters: FloatArray) -> FloatArray:
         """Sum `c[l] z z'` over people, for (L - 1, n) numbers c of letters: a block for each letter."""
@@ -103,7 +103,7 @@ def multiply_pairs(one: FloatArray, other: FloatArray) -> FloatArray:
         [[3.0], [4.0], [6.0], [8.0]]
     """
     products = one[:, None] * other
-    return np.asarray(products.reshape(-1, products.shape[-1]))
+    return products.reshape(-1, products.shape[-1])
 
 
 class SeenTerms(NamedTuple):
@@ -251,7 +251,7 @@ class ObservedLikelihood:
             others = [one for one in laws[k + 1 :] if (one[0].membership * branch.membership).any()]
             if others:
                 _add_mixed(information, own, branch.compute_scores(law) * shares, others)
-        return np.asarray(information)
+        return information
 
     def _sum_complete(self, seen: SeenTerms) -> FloatArray:
         """Sum (P, P) the complete information of people, which has no products of response and law."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, Label
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, Labels
 from pmlopt.errors import SolverError
 from pmlopt.releases.estimation.intervals import check_confidence
 
@@ -31,7 +31,7 @@ class FrequencyPosterior:
         draws: (S, K) of the posterior, by which all the others are found.
     """
 
-    letters: tuple[Label, ...]
+    letters: Labels
     mean: FloatArray
     standard_deviations: FloatArray
     error: FloatArray
@@ -61,7 +61,7 @@ class FrequencyPosterior:
         """
         # the risk is shared evenly by both ends
         tail = (1 - check_confidence(confidence)) / 2
-        return np.asarray(np.quantile(self.draws, [tail, 1 - tail], axis=0).T)
+        return np.quantile(self.draws, [tail, 1 - tail], axis=0).T
 
 
 def draw_posterior(
@@ -196,7 +196,7 @@ def _slice_sample(
         with np.errstate(divide="ignore", invalid="ignore"):
             told = np.log(laws + at[:, None] * slopes) @ observed
             found = told + np.log(moved) @ (concentration - 1)
-        return np.asarray(np.where((moved > 0).all(axis=1), found, -np.inf))
+        return np.where((moved > 0).all(axis=1), found, -np.inf)
 
     # log of a uniform level below the density: minus an exponential variable
     levels = log_density_at(np.zeros(CHAIN_COUNT)) - rng.exponential(size=CHAIN_COUNT)
@@ -213,4 +213,4 @@ def _slice_sample(
         # a rejected point becomes an end; 0, the present point, always stays inside
         most = np.where(left & (tried > 0), tried, most)
         least = np.where(left & (tried <= 0), tried, least)
-    return np.asarray(points + at[:, None] * towards)
+    return points + at[:, None] * towards

@@ -15,7 +15,7 @@ from pmlopt.core.display import (
     format_table_latex,
     pluralize,
 )
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels, join_words
 from pmlopt.releases.estimation.intervals import check_confidence, normal_quantile
 from pmlopt.releases.estimation.model_fits import (
     Family,
@@ -58,8 +58,8 @@ class FittedModel:
 
     formula: str
     family: Family
-    letters: tuple[Label, ...]
-    names: tuple[Label, ...]
+    letters: Labels
+    names: Labels
     coefficients: FloatArray
     covariance: FloatArray = field(repr=False)
     noisy: FloatArray = field(repr=False)
@@ -73,7 +73,7 @@ class FittedModel:
     @property
     def standard_errors(self) -> FloatArray:
         """Return the (d,) square roots of the variances."""
-        return np.asarray(np.sqrt(np.diag(self.covariance)))
+        return np.sqrt(np.diag(self.covariance))
 
     @property
     def intervals(self) -> FloatArray:
@@ -222,7 +222,7 @@ def model(
     coefficients, jacobian = fit.restore()
     is_robust = parts.is_robust if robust is None else bool(robust)
     lost = np.array(fit.find_lost(jacobian), dtype=int)
-    covariance = np.asarray(jacobian @ fit.compute_covariance(is_robust) @ jacobian.T)
+    covariance = jacobian @ fit.compute_covariance(is_robust) @ jacobian.T
     coefficients[lost] = np.nan
     covariance[lost] = np.nan
     covariance[:, lost] = np.nan

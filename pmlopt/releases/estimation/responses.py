@@ -102,7 +102,7 @@ class LetterResponse(ReleasedResponse):
 
     def compute_laws(self, predictors: FloatArray) -> FloatArray:
         """Compute the laws of logits."""
-        return np.asarray(np.exp(compute_log_laws(predictors)))
+        return np.exp(compute_log_laws(predictors))
 
     def list_designs(self, design: FloatArray) -> list[FloatArray]:
         """Return the covariates of each of the N - 1 logits: the first letter is the reference."""
@@ -277,7 +277,7 @@ def fit_least_squares(design: FloatArray, numbers: FloatArray) -> FloatArray:
 def compute_log_laws(predictors: FloatArray) -> FloatArray:
     """Compute (N, ...) the logarithms of the laws of N - 1 logits, of which the first letter has 0."""
     whole = np.concatenate([np.zeros((1, *predictors.shape[1:])), predictors])
-    return np.asarray(whole - normalize_logarithms(whole)[0])
+    return whole - normalize_logarithms(whole)[0]
 
 
 def normalize_logarithms(joint: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -312,7 +312,7 @@ def compute_ordered_law(ends: FloatArray) -> FloatArray:
 def compute_covariances(law: FloatArray) -> FloatArray:
     """Compute (N - 1, N - 1, ...) `diag(p) - p p'` of laws, without the first letter."""
     rest = law[1:]
-    return np.asarray(_fill_diagonal(rest) - rest[:, None] * rest)
+    return _fill_diagonal(rest) - rest[:, None] * rest
 
 
 def _fill_diagonal(entries: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     Label,
+    Labels,
     check_in_interval,
     check_nonnegative,
 )
@@ -495,7 +496,7 @@ class _BinomialTails:
         return (slope + np.log(q), bend + 1 / q) if elastic else (slope, bend)
 
 
-def _check_table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, tuple[Label, ...]]:
+def _check_table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, Labels]:
     """Align the (N, M) count table with the prior's letters."""
     found = read_labelled_table(counts, "the counts", MechanismError, absent=0).reorder_axis(
         0, prior.labels, MechanismError

@@ -282,7 +282,7 @@ class AdditiveNoise(NoiseLaw):
             return exact.copy()
         noise = self.draw_noise(exact.size, seed)
         # floats add exactly and round once: what is rounded is on the grid, and rounding leaks nothing more
-        return np.asarray(round_to_grid(exact, self.grid_step) + noise.reshape(exact.shape))
+        return round_to_grid(exact, self.grid_step) + noise.reshape(exact.shape)
 
     def bin_outcomes(self, prior: Letters, edges: ArrayLike) -> Mechanism:
         """Return the mechanism that releases the interval of an outcome; it leaks no more than the outcome.

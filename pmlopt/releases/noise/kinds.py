@@ -102,7 +102,7 @@ class Laplace(AdditiveNoise):
     def compute_tail(self, noise: FloatArray) -> FloatArray:
         """Compute the probability that the noise is above a number; digits of small ones are kept."""
         half = np.exp(-np.abs(noise) / self.scale) / 2
-        return np.asarray(np.where(noise > 0, half, 1 - half))
+        return np.where(noise > 0, half, 1 - half)
 
 
 class Geometric(Laplace):

@@ -82,7 +82,7 @@ class NoiseLaw(ABC):
         """Compute the density of the noise, whose scale is positive."""
         total = (2.0 if self.power == 1 else math.sqrt(2 * math.pi)) * self.scale
         exponents = (np.abs(noise) / self.scale) ** self.power / self.power
-        return np.asarray(np.exp(-exponents) / total)
+        return np.exp(-exponents) / total
 
     def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
         """Compute (N, K) logarithms of the densities at outcomes, over that of the likeliest letter."""

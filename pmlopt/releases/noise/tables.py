@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from pmlopt.core.lazy_imports import optimize
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, check_integer
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Labels, check_integer
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError
 from pmlopt.programs.linear.certificate import AffineConstraint
@@ -254,7 +254,7 @@ def _find_integer_row(
     found[support] = np.rint(solved.x[:size])
     if found.sum() != keys or not all(row.is_met_by(found / keys) for row in rows):
         return None
-    return np.asarray(found / keys)
+    return found / keys
 
 
 def list_key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, int]]:
@@ -303,7 +303,7 @@ def _check_keys(keys: int, counts: int) -> int:
     return number
 
 
-def _read_counts(labels: tuple[Label, ...], what: str) -> IntArray:
+def _read_counts(labels: Labels, what: str) -> IntArray:
     """Validate labels as integer counts."""
     for label in labels:
         if not isinstance(label, int | np.integer) or isinstance(label, bool):

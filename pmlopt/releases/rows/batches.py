@@ -15,7 +15,14 @@ import numpy as np
 from pmlopt.core.frames import is_absent
 from pmlopt.core.lazy_imports import pyarrow
 from pmlopt.core.near_labels import describe_difference
-from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label, abbreviate, make_label_key
+from pmlopt.core.numbers.arrays import (
+    BoolArray,
+    IntArray,
+    Label,
+    Labels,
+    abbreviate,
+    make_label_key,
+)
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, RowSampler, SystemBits, make_key
 from pmlopt.errors import InputError, MechanismError
@@ -311,7 +318,7 @@ class BatchRelease:
         }
 
 
-def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechanism:
+def by_history(mechanisms: Mapping[Labels, MechanismLike]) -> Mechanism:
     """Build a mechanism whose inputs are (release history, letter) tuples.
 
     With it an engine releases a further wave of a ledger or a stream: it groups people by what was released
@@ -377,7 +384,7 @@ class _ColumnStep:
         """Encode a batch as (size,) matrix row indices, or `_LEFT_OUT` or `_UNKNOWN`."""
         values, codes = find_tuples(batch, self.places)
         rows = np.array([self._find_row(value) for value in values], dtype=np.int64)
-        return np.asarray(rows[codes])
+        return rows[codes]
 
     def _find_row(self, value: tuple[Any, ...]) -> int:
         """Look up a value's matrix row, cached by value and type (True equals 1)."""

@@ -19,6 +19,7 @@ from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
+    Labels,
     check_labels_of_size,
     select_labels,
     to_label_array,
@@ -212,7 +213,7 @@ class StreamPopulation:
     @property
     def levels(self) -> FloatArray:
         """Return the (people,) leakage about each person, in nats."""
-        return np.asarray(np.log(self._histories.level)[self._histories.place])
+        return np.log(self._histories.level)[self._histories.place]
 
     @property
     def levels_by_name(self) -> dict[Label, float]:
@@ -229,7 +230,7 @@ class StreamPopulation:
         """Return the largest leakage about any person, in nats."""
         return float(np.log(self._histories.level.max()))
 
-    def history(self, person: int) -> tuple[Label, ...]:
+    def history(self, person: int) -> Labels:
         """Return the released outputs of a person."""
         return tuple(self._first.outputs[int(column[person])] for column in self._told)
 
@@ -259,7 +260,7 @@ class StreamPopulation:
                 )
             told = self.release([states[who] for who in self.names], seed)
             return dict(zip(self.names, told.tolist(), strict=True))
-        rows = np.asarray(find_rows(self.chain.labels, states))
+        rows = find_rows(self.chain.labels, states)
         if len(rows) != self.people:
             raise MechanismError(
                 f"{pluralize(len(rows), 'state')} for {pluralize(self.people, 'person', 'people')}: "
@@ -352,9 +353,7 @@ class StreamPopulation:
             if told.ndim != 2 or arrays["place"].shape != told.shape[1:]:
                 raise ValueError(f"its outputs are of the shape {told.shape}")
             # people without names have none
-            people = (
-                told.shape[1] if names is None else read_record(tuple[Label, ...], names, "people")
-            )
+            people = told.shape[1] if names is None else read_record(Labels, names, "people")
             population = cls(first.make_stream(), people, int(about["designs"]))
             begun = population._histories
             for name, array in arrays.items():
