@@ -207,11 +207,10 @@ class Mechanism(SuggestsAttributes):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        index, columns = (
-            import_pandas().Index(list(side), tupleize_cols=False)
-            for side in (self.inputs, self.outputs)
-        )
-        return import_pandas().DataFrame(self.matrix, index=index, columns=columns)
+        pandas = import_pandas()
+        index = pandas.Index(list(self.inputs), tupleize_cols=False)
+        columns = pandas.Index(list(self.outputs), tupleize_cols=False)
+        return pandas.DataFrame(self.matrix, index=index, columns=columns)
 
     def to_latex(self, digits: int = 4) -> str:
         r"""Return the matrix as a LaTeX table, for the package booktabs.
@@ -268,14 +267,8 @@ class Mechanism(SuggestsAttributes):
                    [0. , 1. ]])
         """
         after = as_mechanism(channel)
-        check_one_for_each(
-            "the channel has",
-            len(after.inputs),
-            "inputs",
-            len(self.outputs),
-            "outputs",
-            MechanismError,
-        )
+        sizes = len(after.inputs), "inputs", len(self.outputs), "outputs"
+        check_one_for_each("the channel has", *sizes, MechanismError)
         check_labels_match(
             after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs"
         )

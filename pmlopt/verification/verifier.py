@@ -184,7 +184,7 @@ def positive_parts(values, level=0):
     return [max(value - level, Fraction(0)) for value in values]
 
 
-class PriorSet:
+class StatedPriorSet:
     """The priors with `Q(A) >= max(0, lower(A) - shift)` for all sets A of letters."""
 
     def __init__(self, data, p, prior, inputs):
@@ -279,7 +279,7 @@ class StatedRequirement:
         self.over = None
         self.priors = "the prior of the file"
         if record.get("over") is not None:
-            self.over = PriorSet(record["over"], p, prior, inputs)
+            self.over = StatedPriorSet(record["over"], p, prior, inputs)
             self.priors = self.over.description
 
     def compute_mean(self, p, column):
