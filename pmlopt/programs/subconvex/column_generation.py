@@ -296,7 +296,8 @@ class _ColumnGeneration:
             multipliers, self.value - base + 0.5 * self.allowed, self.deadline
         )
         if upper < self.bound:
-            self.bound, self.multipliers = upper, multipliers
+            self.bound = upper
+            self.multipliers = multipliers
         # all of them tie: a search for fewer outputs would take longer than all else
         used = weights > 0
         self.lifts = lifts[:, used]

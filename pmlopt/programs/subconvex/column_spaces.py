@@ -29,9 +29,9 @@ from pmlopt.programs.subconvex.columns import (
     recognize_columns,
 )
 from pmlopt.programs.subconvex.count_pricing import CountPricer
-from pmlopt.programs.subconvex.relaxations import bound_family, find_closed_multipliers
+from pmlopt.programs.subconvex.relaxations import ChordBound, bound_family, find_closed_multipliers
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
-from pmlopt.programs.subconvex.split_pricing import ChordBound, SplitPricer, build_split_families
+from pmlopt.programs.subconvex.split_pricing import SplitPricer, build_split_families
 from pmlopt.programs.subconvex.tangents import TangentPricer, get_common_min_mass
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, list_vertices
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
@@ -368,7 +368,8 @@ class ColumnSpace(InformationSpace):
     @cached_property
     def _set_pricer(self) -> SplitPricer | TangentPricer | None:
         """Return the pricer over a set of priors without enumeration; None where it does not apply."""
-        kernel, cone = self.column_utility, self.allowed
+        kernel = self.column_utility
+        cone = self.allowed
         if kernel is None or not isinstance(cone, ColumnCone) or self._vertex_pricer is not None:
             return None
         if self._common_min_mass is not None:

@@ -234,6 +234,11 @@ def sort_subset_sums(values: FloatArray) -> tuple[FloatArray, IntArray]:
     return sums, masks
 
 
+def decode_masks(masks: IntArray, size: int) -> BoolArray:
+    """Decode (K, N) sets from their bitmasks: bit b of a mask is letter b."""
+    return (masks[:, None] >> np.arange(size)) & 1 == 1
+
+
 def pack_sets(sets: BoolArray) -> NDArray[np.uint16]:
     """Pack sets as (K, W) words of 16 bits."""
     # -(-N // 16) rounds up: the last word is filled with letters that are in no set

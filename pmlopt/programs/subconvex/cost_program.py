@@ -145,7 +145,8 @@ def column_cost_design(
 
 def _build_model(program: ColumnCostDesign) -> CvxpyModel:
     """Build the cvxpy model of the weights of the columns."""
-    lifts, cost = program.lifts, program.cost
+    lifts = program.lifts
+    cost = program.cost
     weights = cp.Variable(lifts.shape[1], nonneg=True, name="weights")
     constraints = {"rows": lifts @ weights == 1}
     if not cost.per_outcome:

@@ -21,7 +21,7 @@ from pmlopt.programs.subconvex.columns import (
     PricingResult,
     join_columns,
 )
-from pmlopt.programs.subconvex.search_pricing import MAX_CORE_LETTERS, SubsetCore, build_random_sets
+from pmlopt.programs.subconvex.subset_cores import MAX_CORE_LETTERS, SubsetCore, build_random_sets
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 
@@ -227,7 +227,8 @@ class CountPricer(ColumnPricer):
     ) -> PricingResult[ColumnFamily]:
         """Find the best column for each fractional letter; see `ColumnPricer.price_columns`."""
         costs = self.kernel.p * rho
-        best, found = -math.inf, []
+        best = -math.inf
+        found = []
         for family in self.families:
             price = self._price_box if isinstance(family, BoxFamily) else self._price_staircases
             value, columns = price(family, costs, max_columns)  # type: ignore[arg-type]
@@ -316,7 +317,8 @@ class CountPricer(ColumnPricer):
     def _trace_set(self, costs: FloatArray, total: int, without: int = -1) -> list[bool]:
         """Recover the cheapest set of a total count by backtracking through the tables."""
         letters = [letter for letter in range(len(costs)) if letter != without]
-        table, taken = _make_empty_table(total), []
+        table = _make_empty_table(total)
+        taken = []
         for letter in letters:
             extended = _add_letter(table, self.counts[letter], costs[letter])
             # strict: on ties the letter stays out, the same way forwards and backwards

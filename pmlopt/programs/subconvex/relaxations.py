@@ -1,11 +1,11 @@
-"""Upper bounds on reduced values of a family's columns: fractional knapsacks, and line searches."""
+"""Upper bounds on reduced values of a family's columns: fractional knapsacks, line searches, chords."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
+from pmlopt.model.uncertainty.columns import BoxFamily, ColumnCone, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import MASS_SUM_TOLERANCE, ColumnUtility
 
 
@@ -125,3 +125,40 @@ def bound_staircases(
         middle = (left + right) / 2
         ends = np.stack([np.append(left, middle), np.append(middle, right)])
     return float(bounds.max()), float(ends[0].min()), float(ends[1].max())
+
+
+class ChordBound:
+    """An upper bound on `mu(lam) - <p rho, lam>` over a cone, by the chords of phi.
+
+    It is far from sharp where columns take three values or more.
+
+    Attributes:
+        caps: (N,) the largest entry at each letter.
+        slopes: (N,) the slopes of the chords: multipliers under which it is a bound in closed form.
+    """
+
+    def __init__(self, kernel: ColumnUtility, cone: ColumnCone) -> None:
+        self.kernel = kernel
+        self.cone = cone
+        p = kernel.p
+        phi = kernel.phi
+        # support functions of the unit directions are the largest and least entries of columns
+        units = np.diag(1 / p)
+        self.caps = np.array([self._max_gain(units[:, [x]]) for x in range(len(p))])
+        floors = np.maximum(0.0, [-self._max_gain(-units[:, [x]]) for x in range(len(p))])
+        width = np.maximum(self.caps - floors, 0.0)
+        # on a range of next to no width the chord's slope would be rounding over rounding
+        wide = width > 1e-9 * (1 + self.caps)
+        self.slopes = np.where(
+            wide, (phi(self.caps) - phi(floors)) / np.where(wide, width, 1.0), 0.0
+        )
+        ends = np.where(wide, phi(floors), np.maximum(phi(floors), phi(self.caps)))
+        self._constant = float(p @ (ends - self.slopes * floors))
+
+    def compute_bound(self, rho: FloatArray) -> float:
+        """Compute an upper bound on the reduced value of every column, from chords of phi."""
+        return self._constant + self._max_gain((self.slopes - rho)[:, None])
+
+    def _max_gain(self, gains: FloatArray) -> float:
+        """Maximise a linear gain over the columns of the cone."""
+        return self.cone.priors.support_function(self.kernel.p, gains, self.cone.exp_neg_epsilon)

@@ -65,7 +65,8 @@ class TangentPricer(ColumnPricer):
         self.p = kinds.p
         self.kinds = kinds
         self.exp_neg_epsilon = exp_neg_epsilon
-        self.margins, self.roundings = margins, rounding
+        self.margins = margins
+        self.roundings = rounding
 
     @classmethod
     def for_min_mass(cls, p: FloatArray, mass: float, exp_neg_epsilon: float) -> TangentPricer:
@@ -205,10 +206,12 @@ class TangentPricer(ColumnPricer):
             (K,) by how much the tangents are steeper than the worth, which they may be where the mass is the
             least.
         """
-        p, kinds = self.p, self.kinds
+        p = self.p
+        kinds = self.kinds
         fixed, each = kinds.compute_costs(p * (rho + cutoff))
         min_mass, max_mass = kinds.mass_range
-        low, high = min_mass - 1, max_mass
+        low = min_mass - 1
+        high = max_mass
         steeper = (
             np.maximum((each / p).max(axis=1, initial=0.0) - kinds.compute_slopes(min_mass), 0.0)
             + 1
@@ -282,7 +285,8 @@ class _SetSearch:
 
     def run(self, nodes: int) -> None:
         """Extend the best partial sets letter by letter, at most so many, and evaluate complete ones."""
-        kind, p = self.kind, self.p
+        kind = self.kind
+        p = self.p
         count = None if kind.count is None else int(kind.count[0])
         gains = self._slopes[:, None] * p - self._each
         order = _order_by_clarity(np.flatnonzero(kind.free[0]), gains[0], count)

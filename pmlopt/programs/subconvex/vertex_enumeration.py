@@ -179,7 +179,8 @@ class VertexPricer(ColumnPricer, Generic[B]):
         self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[B]:
         """Find the best columns of the list; see `ColumnPricer.price_columns`."""
-        best, found = -np.inf, []
+        best = -np.inf
+        found = []
         for part, columns in zip(self.parts, self.listed, strict=True):
             values = part.utilities - part.costs(self.p * rho)
             # exact: the list has every extreme column, so the best value is the bound, too
