@@ -111,7 +111,8 @@ class Grid:
         for axis, period in enumerate(self.periods):
             low = self.lower[:, axis, None]
             high = self.upper[:, axis, None]
-            least, most = low.T, high.T
+            least = low.T
+            most = high.T
             # (size, size): at most one of the two differences is positive, none where intervals overlap
             apart = np.maximum(np.maximum(low - most, least - high), 0.0)
             if period is not None:

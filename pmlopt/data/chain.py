@@ -239,7 +239,8 @@ def smooth_counts(
         PriorError: nothing is known of where a state moves to.
     """
     more = check_nonnegative(smoothing, "what is added to counts", PriorError)
-    firsts, moves = firsts + more, moves + more
+    firsts = firsts + more
+    moves = moves + more
     left = moves.sum(axis=1)
     if not left.all():
         raise PriorError(

@@ -106,7 +106,8 @@ class Mechanism(SuggestsAttributes):
                 raise MechanismError(
                     "the matrix carries its labels already: leave out `inputs` and `outputs`"
                 )
-            inputs, outputs = rows_named or inputs, columns_named or outputs
+            inputs = rows_named or inputs
+            outputs = columns_named or outputs
         array = copy_float_array(values, 2, "the mechanism", MechanismError)
         rows = check_labels_of_size(
             inputs, array.shape[0], "the mechanism's inputs", MechanismError

@@ -86,7 +86,8 @@ class Secret(Record):
     ) -> Self:
         """Validate and set integer-weighted joint laws with labels."""
         rows, letters = weights[0].shape
-        self.weights, self.counted = weights, counted
+        self.weights = weights
+        self.counted = counted
         self.labels = check_labels_of_size(
             labels, letters, "the letters of the joint law", PriorError
         )

@@ -419,7 +419,8 @@ def _compute_envelope_value(program: EnvelopeProgram, name: str) -> float:
 
 def _compute_tradeoff_value(program: TradeoffProgram, name: str) -> float:
     """Compute the closed-form optimum of a parity trade-off."""
-    query, orbits = program.query, program.orbits
+    query = program.query
+    orbits = program.orbits
     own = orbits.masses[:, None] * compute_loss_table(query, None)[0][orbits.values]
     if not is_parity(query) or not np.array_equal(program.losses, own):
         raise InstanceError(f"the closed form {name} is for a parity and its own loss")

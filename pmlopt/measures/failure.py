@@ -245,7 +245,9 @@ class _FailureSearch:
         q = found.parts.T @ self.columns
         z = found.parts.shape[1]
         slopes = self._failure_slopes
-        free, inside, out = fates == 0, fates == 1, fates == -1
+        free = fates == 0
+        inside = fates == 1
+        out = fates == -1
         eye = np.eye(n)
         none = np.zeros((n, n))
         # variables: those of the polytope, parts t of the outcomes, breaches of the node's conditions
@@ -284,7 +286,9 @@ class _FailureSearch:
     ) -> tuple[float, FloatArray]:
         """Compute the Lagrangian bound of multipliers, with its maximising prior."""
         slopes = self._failure_slopes
-        free, inside, out = fates == 0, fates == 1, fates == -1
+        free = fates == 0
+        inside = fates == 1
+        out = fates == -1
         # clipped to the dual feasible range: weak duality then holds, however the solver ended
         fraction = np.clip(np.where(free & (slopes > 0), caps, 0.0), 0.0, 1.0)
         price = np.clip(np.where(inside, caps, 0.0), 0.0, self.VIOLATION_PENALTY)

@@ -68,7 +68,8 @@ def order_levels(law: FloatArray, columns: FloatArray, alpha: float) -> FloatArr
     shares = columns / top
     # differences from the likeliest letter: those of rare ones keep their digits, and so does its own
     rest = (columns - columns[law.argmax()]) / top
-    moved, means = law @ rest, law @ shares
+    moved = law @ rest
+    means = law @ shares
     short = (top - columns) / top
     with np.errstate(over="ignore", divide="ignore"):
         surpluses = law @ order_surplus(np.maximum((rest - moved) / means, -1.0), alpha)

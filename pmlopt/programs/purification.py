@@ -132,7 +132,8 @@ def _iterate_cleaned(
     program: Program[Any], certificate: DesignCertificate, matrix: FloatArray
 ) -> Iterator[FloatArray]:
     """Iterate over mechanisms with less dust that meet the requirement exactly, the cleanest first."""
-    prior, privacy = certificate.prior, certificate.privacy
+    prior = certificate.prior
+    privacy = certificate.privacy
     largest = matrix.max(axis=0)
     for limit in DUST_LIMITS:
         if limit * matrix.shape[1] > 0.5:  # rows may consist of such entries

@@ -200,7 +200,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
 
         None for other results, and for mechanisms of more than 10,000 entries.
         """
-        certificate, mechanism = self.certificate, self.mechanism
+        certificate = self.certificate
+        mechanism = self.mechanism
         if isinstance(mechanism, OrbitMechanism) or not isinstance(certificate, DesignCertificate):
             return None
         from pmlopt.programs.reports.baselines import compute_baselines
@@ -218,7 +219,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
         """Return whether two results have the same in their files, which leave out the warm start."""
         if not isinstance(other, Result):
             return NotImplemented
-        own, their = self.to_record, other.to_record
+        own = self.to_record
+        their = other.to_record
         return all(
             have_equal_content(getattr(own, one.name), getattr(their, one.name))
             for one in fields(ResultRecord)

@@ -353,7 +353,8 @@ def model_release(
         seen: Any = cells[names[0]]
         if len(names) > 1:
             seen = zip(*(cells[name] for name in names), strict=True)
-        outputs, what = one.mechanism.outputs, f"the column {'+'.join(names)!r}"
+        outputs = one.mechanism.outputs
+        what = f"the column {'+'.join(names)!r}"
         places = indices_of(seen, outputs, what, InputError, text=True)
         for name, labels in one.output_columns:
             columns[name] = [labels[place] for place in places]

@@ -335,7 +335,8 @@ def choose_mechanism_files(
         ending = ".json" if mechanism.matrix.size <= MAX_JSON_ENTRIES else ".npz"
         path, number = f"{MECHANISMS}/{plain[:60] or 'column'}{ending}", 2
         while path.lower() in [other.lower() for other in found]:
-            path, number = f"{MECHANISMS}/{plain[:60]}-{number}{ending}", number + 1
+            path = f"{MECHANISMS}/{plain[:60]}-{number}{ending}"
+            number = number + 1
         found.append(path)
     return found
 

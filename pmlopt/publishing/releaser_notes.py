@@ -50,7 +50,8 @@ def build_releaser_notes(draft: ReleaseDraft) -> ReportSection:
 
 def _list_notes(draft: ReleaseDraft) -> Iterator[str]:
     """Yield the lines on the exact level, the stated shares, and missing cells."""
-    planned, counted = draft.planned, draft.counted
+    planned = draft.planned
+    counted = draft.counted
     kept = int(counted.people.sum())
     if other := describe_other_ending(draft.data):
         yield other

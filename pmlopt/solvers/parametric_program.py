@@ -120,7 +120,8 @@ class ParametricModel:
             ArithmeticError: HiGHS does not end at an optimum; the message is `TIME_LIMIT` where the time is
                 over.
         """
-        solver, part = self.solver, self._part
+        solver = self.solver
+        part = self._part
         coefficients = part.constants + value * part.rates
         for row, column, coefficient in zip(
             part.rows.tolist(), part.columns.tolist(), coefficients.tolist(), strict=True

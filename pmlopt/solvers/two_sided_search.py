@@ -265,7 +265,8 @@ class TwoSidedSearch(Generic[W, P]):
     def _raise_lower_bound(self, reached: float, witness: W) -> None:
         """Raise the lower bound to a reached value, if larger."""
         if reached > self.reached:
-            self.reached, self.witness = reached, witness
+            self.reached = reached
+            self.witness = witness
 
     def _reduce_upper_bound(self, proof: P) -> None:
         """Lower the upper bound by a dual proof, if smaller."""

@@ -59,7 +59,8 @@ class Database:
             if not query or ";" in _SQL_TEXTS.sub("", query):
                 # drivers run the first or the last one, or all
                 raise InputError(f"{_name_place(url)}: give --query one statement of SQL, a SELECT")
-        self._table, self._query = table, query
+        self._table = table
+        self._query = query
         self.name = f"{_name_place(url)}, {'the query' if table is None else f'table {table}'}"
         self._connection: Any = None
 

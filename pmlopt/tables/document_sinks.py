@@ -106,7 +106,8 @@ class RSink(DocumentSink):
         """Return the bytes of the file of a table."""
         from rdata.unparser import unparse_data
 
-        names, parser = table.column_names, self._parser
+        names = table.column_names
+        parser = self._parser
         frame = self._make_object(
             "VEC",
             [
@@ -129,7 +130,8 @@ class RSink(DocumentSink):
         self, kind: str, value: Any, attributes: Mapping[str, Any] | None = None, tag: Any = None
     ) -> Any:
         """Build an object of R."""
-        parser, pairs = self._parser, None
+        parser = self._parser
+        pairs = None
         for name, one in reversed(list((attributes or {}).items())):
             rest = pairs or self._make_object("NILVALUE", None)
             symbol = self._make_object("SYM", self._make_text(name))

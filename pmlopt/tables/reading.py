@@ -180,7 +180,8 @@ class CsvTable(Table):
     typed = False
 
     def __init__(self, path: str | os.PathLike[str], source: DataStream, form: CsvFormat) -> None:
-        self.where, self.form = path, form
+        self.where = path
+        self.form = form
         self._source = source
         self._reading: Any = None
         self._quotes = QuoteCheck(form.delimiter or ",")
@@ -431,7 +432,8 @@ class FolderTable(Table):
                 self.lost_orders = {*self.lost_orders, *head.lost_orders}
                 self.rows += head.rows or 0
             if first is None:
-                first, self.types = named, types
+                first = named
+                self.types = types
             if named != first:
                 raise InputError(
                     f"{file}: has the columns {named[0]} and lies in folders of {named[1]}, and "

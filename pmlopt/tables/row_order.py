@@ -115,7 +115,8 @@ class SortedRows:
     """
 
     def __init__(self, buckets: int = BUCKET_COUNT) -> None:
-        self.buckets, self.size = buckets, 0
+        self.buckets = buckets
+        self.size = 0
         self._pieces: list[tuple[Any, list[int]]] = []
 
     def add_batch(self, rows: Any, buckets: Buckets) -> None:
@@ -195,7 +196,8 @@ def shuffle_rows(
         buckets = ByteBuckets(bits)
         sizes = np.zeros(BUCKET_COUNT, dtype=np.int64)
         few: list[tuple[Any, Buckets]] = []
-        held, count = SortedRows(), 0
+        held = SortedRows()
+        count = 0
         file: BucketFile | None = None
         for rows in batches:
             few.append((rows, buckets.draw_buckets(rows.num_rows)))

@@ -321,7 +321,9 @@ class StataSink(SurveySink):
 
     kind, program = "Stata", "stata"
     max_label_bytes, max_value_label_bytes = 80, None
-    has_kinds, keeps_blanks, ignores_case = True, True, False
+    has_kinds = True
+    keeps_blanks = True
+    ignores_case = False
 
     def _to_cells(self, name: str, column: Any) -> Any:
         """Convert a column, to the storage type that it had where all its cells fit."""

@@ -88,7 +88,8 @@ class TypedSink:
         # Rows of a row group of Parquet, or of a batch of Arrow, whatever the batches of the data were.
         # Cells of such a group, so that wide tables have shorter ones.
         self.group: int | None = max(1, min(2**18, (2**21) // max(1, len(columns))))
-        plain, written = [], []
+        plain = []
+        written = []
         self._values: list[Any] = []  # of new columns
         for column in columns:
             self._values.append(None if column.place is not None else self._make_values(column))
@@ -158,7 +159,8 @@ class WholeTable:
     """The groups of rows of a table, for a format that is written from all of them at once."""
 
     def __init__(self, schema: Any, write: Callable[[Any], object]) -> None:
-        self._schema, self._write = schema, write
+        self._schema = schema
+        self._write = write
         self._groups: list[Any] = []
 
     def write_batch(self, group: Any) -> None:

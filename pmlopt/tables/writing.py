@@ -240,7 +240,8 @@ class _UnclosedStream(io.RawIOBase):
     """
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self.discards = stream, False
+        self._stream = stream
+        self.discards = False
 
     def writable(self) -> bool:
         """Return True."""
@@ -268,7 +269,8 @@ class CsvSink:
     group: int | None = None
 
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
-        self._stream, self._columns = stream, columns
+        self._stream = stream
+        self._columns = columns
         self._delimiter = (like.form.delimiter if like.form else None) or ","
         # the delimiter may be a character with a meaning in a pattern
         self._special = f'["\r\n{re.escape(self._delimiter)}]'

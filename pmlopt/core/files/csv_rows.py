@@ -43,7 +43,9 @@ def parse_rows(
     Raises:
         FileFormatError: a row is longer or shorter, a quoted cell does not end, or it is no text.
     """
-    length, number, first = 0, 0, ""
+    length = 0
+    number = 0
+    first = ""
     try:
         for row in csv.reader(text, delimiter=delimiter, strict=True):
             if (not row and length != 1) or (number == 0 and states_delimiter(row, delimiter)):

@@ -56,7 +56,8 @@ def decode_text(source: Source) -> MatrixFile:
 
 def parse_labelled_matrix(table: TextTable, *, stochastic: bool = True) -> MatrixFile:
     """Parse the rows of a text to a labelled matrix."""
-    rows, path = table.rows, table.path
+    rows = table.rows
+    path = table.path
     if len(rows[0]) < 2:
         raise FileFormatError(f"{path}: has no output column: the first column holds the inputs")
     if stochastic:

@@ -29,7 +29,8 @@ def step_up_until(holds: Callable[[float], bool], start: float) -> float:
     found = start
     step = math.ulp(max(start, 1e-16))
     while found < math.inf and not holds(found):
-        found, step = found + step, 2 * step
+        found = found + step
+        step = 2 * step
     return found
 
 
@@ -174,7 +175,8 @@ def find_near_share(holds: Callable[[Fraction], bool], fails: Fraction) -> Fract
     step = Fraction(1, 1 << 50)
     found = start + step
     while found < 1 and not holds(found):
-        fails, step = found, 4 * step
+        fails = found
+        step = 4 * step
         found = start + step
     found = min(found, Fraction(1))
     while found - fails > (found - start) / 9 and step > Fraction(1, 1 << 50):
@@ -192,7 +194,8 @@ def find_min_integer(holds: Callable[[int], bool], most: int) -> int | None:
     """
     fails, found = 0, 1
     while not holds(found):
-        fails, found = found, 2 * found
+        fails = found
+        found = 2 * found
         if found > most:
             return None
     while found - fails > 1:

@@ -266,7 +266,8 @@ def _compare_tops(
     logs, at_far = minimize_by_golden_sections(
         lambda logs: evaluate_at(evaluate_far(logs)), *_get_log_ends(spread, widest, beta), sections
     )
-    best, least = evaluate_far(logs), at_far
+    best = evaluate_far(logs)
+    least = at_far
     near_ends = np.full(len(high), -MAX_LOG_TOP_DISTANCE), np.zeros(len(high))
     logs, at_near = minimize_by_golden_sections(
         lambda logs: evaluate_at(evaluate_near(logs)), *near_ends, sections

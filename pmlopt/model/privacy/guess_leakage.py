@@ -168,7 +168,8 @@ class GuessLeakage(Requirement):
         """
         means, shares = self._compute_points(gains)
         max_success = self._max_success(prior)
-        inside, outside = shares <= max_success, shares > max_success
+        inside = shares <= max_success
+        outside = shares > max_success
         if not inside.any() or not outside.any():
             return {"prices": np.zeros(gains.shape[1])}
         near = np.flatnonzero(inside)

@@ -133,7 +133,8 @@ class MetricPrivacy(RatioRequirement):
         Raises:
             PrivacyError: the distances are of other letters.
         """
-        n, distance = prior.size, self.distance
+        n = prior.size
+        distance = self.distance
         if isinstance(distance, np.ndarray):
             check_same_letters(len(distance), "the distances are", n, "the prior", PrivacyError)
             return self

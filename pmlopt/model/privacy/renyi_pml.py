@@ -473,7 +473,8 @@ class RemainingRenyiPML(EachOutcomeBound):
         if not (self.lifts > 0).all():
             raise PrivacyError("a lift is not positive: leave out letters that are excluded")
 
-    __eq__, __hash__ = Record.__eq__, Record.__hash__
+    __eq__ = Record.__eq__
+    __hash__ = Record.__hash__
 
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement's letters differ from the prior's."""

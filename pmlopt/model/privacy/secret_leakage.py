@@ -131,7 +131,8 @@ class SecretPML(SecretRequirement):
 
     def ratios(self, weights: Any) -> RatioBounds:
         """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
-        above, below = [], []
+        above = []
+        below = []
         for *given, mean in self.conditionals(weights.dtype == object):
             above += given
             below += [mean] * len(given)
@@ -375,7 +376,8 @@ class RobustSecretPML(Requirement):
         # for the least means, the largest ones, and the outcomes
         sets = [*given, *given, *[law] * s]
         ends = np.cumsum([2 * s, *(len(one.right) for one in sets)])
-        column, numbers = [], []
+        column = []
+        numbers = []
         for place, one in enumerate(sets):
             block = np.zeros((one.parts.shape[1], int(ends[-1])))
             block[:, ends[place] : ends[place + 1]] = -one.rows.T

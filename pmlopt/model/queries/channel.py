@@ -201,7 +201,8 @@ def expected_distortion(
     channel = record_channel(query, mechanism, law)
     matrix = channel.mechanism.matrix
     classes = orbits(query, law)
-    values, masses = classes.values, classes.masses
+    values = classes.values
+    masses = classes.masses
     if channel.query is query:
         matrix = _check_output_count(matrix, table)[values]
     elif len(matrix) != len(values):  # a row for each dataset

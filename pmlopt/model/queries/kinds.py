@@ -392,7 +392,8 @@ class ResidueTypes(FormulaQuery):
         """Return (K,) log-counts of datasets by class, given one record's letter."""
         modulus = self.sums.modulus
         # columns of the table in the order of the sizes: `place` is where those of a size begin
-        types, place = self._class_table, 0
+        types = self._class_table
+        place = 0
         found = np.zeros(len(types))
         if self._full_cycle_sizes:
             place = 1
@@ -544,7 +545,8 @@ def _count_pairs(weight: int) -> int:
 
 def _compute_log_binomials(n: int) -> FloatArray:
     """Compute the (n + 1,) logarithms of the binomial coefficients C(n, w), from exact integers."""
-    found, binomial = [0.0], 1
+    found = [0.0]
+    binomial = 1
     # exact integers, and one rounding in each logarithm; the other half is symmetric
     for weight in range(n // 2):
         binomial = binomial * (n - weight) // (weight + 1)

@@ -181,7 +181,8 @@ def _find_structural_orbits(query: Query) -> DatasetOrbits | None:
         types = ResidueTypes(query)
         return _count_orbits(types, types.residues) if types.count <= MAX_RESIDUE_CLASSES else None
     if isinstance(query, Weight):
-        places, n = query.value_indices, query.records
+        places = query.value_indices
+        n = query.records
         if n > 1 and (places == places[::-1]).all():  # all letters may be flipped at once
             return _count_orbits(Weight(n, _FoldedWeight(n)), places[: n // 2 + 1])
         return _count_orbits(Weight(n), places)

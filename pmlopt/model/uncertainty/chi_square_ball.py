@@ -209,7 +209,8 @@ def _round_root_up(number: Fraction) -> Fraction:
     """Compute a rational upper bound on the square root of a rational."""
     if number <= 0:
         return Fraction(0)
-    above, below = number.numerator, number.denominator
+    above = number.numerator
+    below = number.denominator
     # so many digits that those before the first one that is not 0 do not count
     bits = PROOF_BITS + max(0, below.bit_length() - above.bit_length()) // 2 + 1
     return Fraction(math.isqrt((above << 2 * bits) // below) + 1, 1 << bits)

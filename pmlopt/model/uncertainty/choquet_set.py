@@ -157,7 +157,8 @@ class ChoquetSet(PriorSet):
     @cached_property
     def rational_probability(self) -> tuple[Any, Fraction, Any]:
         """Return lower bounds, shift and upper bounds of the lower probability as rationals."""
-        nu, n = self.integer_probability, self.size
+        nu = self.integer_probability
+        n = self.size
         total = int(nu.total)
         ends = [nu.lower, np.full(n, total, dtype=object) if nu.upper is None else nu.upper]
         lower, upper = (
@@ -176,7 +177,8 @@ class ChoquetSet(PriorSet):
         The first part of z is one; what is taken and given follows. A letter that has more than `shift` can
         give all that is taken.
         """
-        nu, n = self.float_probability, self.size
+        nu = self.float_probability
+        n = self.size
         lower = nu.lower / nu.total
         shift = float(nu.shift / nu.total)
         eye = np.eye(n)
@@ -320,7 +322,8 @@ class ChoquetSet(PriorSet):
     @property
     def dual_pieces(self) -> tuple[ThetaPiece, ...]:
         """Return the linear pieces whose maximum is the least total of `(a + theta Q)^+` over Q."""
-        nu, n = self.float_probability, self.size
+        nu = self.float_probability
+        n = self.size
         lower = nu.lower / nu.total
         shift = nu.shift / nu.total
         # nu is never negative: where `lower - shift` is, this piece is larger

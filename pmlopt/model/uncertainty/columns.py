@@ -232,7 +232,8 @@ class ColumnCone:
         Returns:
             (L, N) the priors of the cone and the new ones, their vertices, and whether the limit was reached.
         """
-        laws, least = self.laws, self.exp_neg_epsilon
+        laws = self.laws
+        least = self.exp_neg_epsilon
         assert self.relaxed is not None
         found = np.array([self.relaxed.minimizer(column) for column in columns.T])
         depths = least * columns.max(axis=0) - (found.T * columns).sum(axis=0)

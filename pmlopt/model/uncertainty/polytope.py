@@ -305,7 +305,8 @@ class Polytope(PriorSet):
 
     def polytope(self) -> PriorPolytope:
         """Return the set by linear rows, in floats."""
-        n, program = self.size, self.row_program
+        n = self.size
+        program = self.row_program
         rows = np.vstack([program.rows, np.ones((1, n))])
         equal = np.arange(len(rows)) == len(rows) - 1
         return PriorPolytope(np.eye(n), rows, np.append(program.right, 1.0), equal)

@@ -48,7 +48,8 @@ class WorstCase(float):
     def __new__(cls, value: float, prior: FloatArray, output: int) -> WorstCase:
         """Create the value with its maximising prior and output."""
         number = super().__new__(cls, value)
-        number.prior, number.output = prior, output
+        number.prior = prior
+        number.output = output
         return number
 
 

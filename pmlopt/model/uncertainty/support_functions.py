@@ -293,7 +293,8 @@ def _sharpen_measure(
     allowed = np.ones(len(p))
     laws = [best / best.sum()] if best.any() else []
     for place in range(_MAX_CUTS):
-        worst, before = find_worst(column), low
+        worst = find_worst(column)
+        before = low
         short = exp_neg_epsilon * column.max() - worst @ column
         mean = float(p @ column)
         # mixed with a constant of its mean, whose slack is known, the column is allowed

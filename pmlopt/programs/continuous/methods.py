@@ -63,7 +63,8 @@ class GridRefinement:
         begin = time.perf_counter()
         deadline = options.deadline
         allowed = program.compute_allowed_gap(options.tolerance)
-        grid, steps = program.first_grid, 0
+        grid = program.first_grid
+        steps = 0
         best: ContinuousCertificate | None = None
         gaps: list[float] = []  # the smallest so far, after each grid
         ending = ""

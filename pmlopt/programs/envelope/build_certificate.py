@@ -361,7 +361,8 @@ def certify_failure(
         MechanismError: the post-processing or the multipliers do not fit the mechanism.
     """
     _check_sizes(program, attack, multipliers)
-    exact, epsilon = program.rational_mechanism, program.epsilon
+    exact = program.rational_mechanism
+    epsilon = program.epsilon
     known = [
         program.pad_multipliers(np.full(program.prior.size, lam))
         for lam in (0.0, math.exp(-epsilon))
@@ -412,7 +413,8 @@ def _compute_value(program: EnvelopeProgram, attack: Mechanism) -> float:
     Where the mass of the likeliest leaks is short of delta by rounding only, the next outcome counts.
     """
     found = sorted(program.rational_mechanism.compute_outcomes(attack.matrix), reverse=True)
-    mass, level = Fraction(0), 0.0
+    mass = Fraction(0)
+    level = 0.0
     for ratio, own in found:
         mass = mass + own
         level = math.log(ratio)
@@ -420,5 +422,6 @@ def _compute_value(program: EnvelopeProgram, attack: Mechanism) -> float:
             break
     step = math.ulp(level)
     while level > 0 and compute_reached_mass(found, level) < program.delta:
-        level, step = level - step, 2 * step
+        level = level - step
+        step = 2 * step
     return max(level, 0.0)

@@ -51,7 +51,8 @@ class _RatioFeasibility:
     blur = 0.0
 
     def __init__(self, program: EnvelopeProgram, accuracy: float) -> None:
-        self.program, self.accuracy = program, accuracy
+        self.program = program
+        self.accuracy = accuracy
         self.max_level = program.simple_bound
         # V jumps where the outcome of a letter closes
         self.marks = program.max_ratios

@@ -71,7 +71,8 @@ def search_margins(
     # small designs have at most 1000 boxes
     # large designs have at least 20 boxes
     limit = int(np.clip(MAX_BOX_ENTRIES // programs.gains.size, 20, 1000))
-    order, boxes = count(), 1
+    order = count()
+    boxes = 1
     heap = [(-root.bound, next(order), root)]
     ending = ""
     finished = True

@@ -230,7 +230,8 @@ class MarginPrograms:
         ratios = n + m + np.arange(n * m)
         one = np.ones(n * m)
         # columns: P, q, b, the steps of the margins; rows: row sums, law of the output, ratios, total of b
-        self._letters, self._outputs = letters, outputs
+        self._letters = letters
+        self._outputs = outputs
         self._fixed = [
             (letters, entries, one),
             (n + outputs, entries, span.pmf[letters]),
@@ -326,13 +327,15 @@ class MarginPrograms:
         """
         max_margin = float(self.span.max_margins.max())
         # margins may first move by a quarter of the largest one
-        max_step, best = 0.25 * max_margin, start
+        max_step = 0.25 * max_margin
+        best = start
         # most ascents end after five or six programs
         for _ in range(30):
             # the ascent ends where margins may move by less than 1e-7 of the largest
             if max_step <= 1e-7 * max_margin or self.expired:
                 break
-            s, point = best.margins, best.solution
+            s = best.margins
+            point = best.solution
             bounds = (
                 np.maximum(-s, -max_step),
                 np.minimum(np.maximum(self.span.max_margins - s, 0.0), max_step),
@@ -346,7 +349,8 @@ class MarginPrograms:
             # the linear model errs by d times the change of b: only the true program decides
             new = self.solve_at(s + moved.step)
             if new.solution.gain > point.gain:
-                best, max_step = new, 1.5 * max_step
+                best = new
+                max_step = 1.5 * max_step
             else:
                 # a trust region: failed steps shrink it
                 max_step /= 4

@@ -139,7 +139,8 @@ def envelope_design(
 
 def _build_model(program: EnvelopeDesign) -> CvxpyModel:
     """Build the cvxpy model of an envelope design with fixed margins."""
-    span, margins = program.margin_range, program.margins
+    span = program.margin_range
+    margins = program.margins
     mechanism = cp.Variable(program.table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, len(program.outputs)), nonneg=True, name="output_law")
     bad = cp.Variable(law.shape, nonneg=True, name="bad")

@@ -145,7 +145,8 @@ class MomentProblem:
             if best is None:
                 return None
             weights, found = best
-            n, cone = self.n, self.cone
+            n = self.n
+            cone = self.cone
             z = self.objective.compute_sensitivities(found.information)
             # only the symmetric part counts in a quadratic form
             form = (found.form + found.form.T) / 2

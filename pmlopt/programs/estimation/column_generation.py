@@ -148,7 +148,8 @@ def _improve_proof(
     options: MethodOptions,
 ) -> ErrorBoundProof | None:
     """Return the better of a proof and that of the semidefinite relaxation; None without any."""
-    objective, columns = program.objective, program.columns
+    objective = program.objective
+    columns = program.columns
     both = (solve_relaxation(objective, columns.cones, information, options), proof)
     return max(
         filter(None, both), key=lambda one: objective.compute_bound(columns, one), default=None

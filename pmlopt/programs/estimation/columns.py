@@ -510,7 +510,8 @@ def build_design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
         PrivacyError: the requirement does not bound each column separately.
         ProgramError: there are too many; the message states how many can be listed.
     """
-    p, purpose = prior.pmf, "designs for estimation"
+    p = prior.pmf
+    purpose = "designs for estimation"
     allowed = privacy.require_extreme_columns(prior, purpose)
     batches: Sequence[ColumnBatch] | None = None
     if prior.size == 1:

@@ -225,7 +225,8 @@ def _find_first_feasible(program: EstimationDesign) -> MethodResult[EstimationCe
     Raises:
         MethodError: none of these reveals enough for an estimate.
     """
-    prior, privacy = program.prior, program.privacy
+    prior = program.prior
+    privacy = program.privacy
     known = [
         form.matrix
         for _, form in build_closed_forms(prior, privacy)

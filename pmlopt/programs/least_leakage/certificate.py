@@ -289,7 +289,8 @@ def bound_exp_neg_level(
         if over is not None:
             law, size = _get_law(multipliers.laws, output, letters, over)
             near = over.project_to_rationals(law / size) if exact else law / size
-        items, room = [], number(0)
+        items = []
+        room = number(0)
         for x in np.flatnonzero(letters).tolist():
             rate = least - values[x]
             if floor is not None:
@@ -322,7 +323,8 @@ def _fill_knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
         cost = value * rate
         if cost > room:
             return taken + room / rate
-        taken, room = taken + value, room - cost
+        taken = taken + value
+        room = room - cost
     return taken
 
 

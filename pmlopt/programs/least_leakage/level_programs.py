@@ -307,7 +307,8 @@ class LargestMassPrograms:
     """The linear programs of the largest probability that allowed pairs can carry at a level."""
 
     def __init__(self, program: LeastLeakage) -> None:
-        self.program, self.iterations = program, 0
+        self.program = program
+        self.iterations = 0
 
     def solve_at(
         self, exp_neg_level: float, deadline: Deadline

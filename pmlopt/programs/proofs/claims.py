@@ -113,7 +113,8 @@ def _add_target(program: ExactProgram, value: float, *, relaxed: bool = False) -
 
 def _describe_demand(certificate: LevelCertificate) -> str:
     """Describe what a least leakage demands next to the level."""
-    expected, found = certificate.expected, []
+    expected = certificate.expected
+    found = []
     if expected is not None:
         name = "expected-gain" if expected.maximised else "expected-loss"
         found.append(format_sentence(name, value=expected.value))

@@ -233,7 +233,8 @@ def _format_derivation(proved: ProvedProgram) -> str:
     """Return the bound, or the contradiction, as one combination of the rows."""
     program = proved.program
     sign = proved.program.sign
-    left, costs = f"bound {'L' if sign > 0 else 'G'} {proved.bound} OBJ", program.costs
+    left = f"bound {'L' if sign > 0 else 'G'} {proved.bound} OBJ"
+    costs = program.costs
     if proved.bound is None:
         left, costs = f"contradiction L {program.sum_right_sides(proved.duals)} 0", {}
     # the signs of variables are the first rows, with `at least`

@@ -47,7 +47,8 @@ def build_readme(certificate: Certificate, proofs: list[ProvedProgram]) -> str:
     subject: Certificate = getattr(certificate, "kept", certificate)
     if isinstance(certificate, LeastEpsilonCertificate):
         subject = certificate.witness
-    prior, mechanism = subject.listed_prior, subject.mechanism
+    prior = subject.listed_prior
+    mechanism = subject.mechanism
     assert prior is not None  # there are proofs of listed priors only
     goal = getattr(subject, "expected", subject)
     word = "gains" if getattr(goal, "maximised", True) else "losses"
@@ -110,7 +111,8 @@ def _format_rows(prior: Prior, table: FloatArray, place: str) -> str:
 
 def _format_program(proved: ProvedProgram) -> str:
     """Format the size of a linear program, what it optimises, and its powers of e."""
-    program, powers = proved.program, []
+    program = proved.program
+    powers = []
     side = "above" if program.above else "below"
     for exponent, ratio in program.powers.items():
         off = 2 * float(abs(Fraction(Context(prec=70).exp(Decimal(exponent))) - ratio)) + 1e-60

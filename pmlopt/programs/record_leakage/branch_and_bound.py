@@ -169,7 +169,8 @@ class CellSearch:
         """Keep a feasible law where it leaks more than the incumbent."""
         value = self.adversary.compute_leakage(joint)
         if value > self.value:
-            self.best, self.value = joint, value
+            self.best = joint
+            self.value = value
 
     def _split_cells(
         self, chosen: list[tuple[float, int]], sufficient_bound: float, deadline: Deadline

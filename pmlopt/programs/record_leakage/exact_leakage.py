@@ -190,7 +190,8 @@ class _RecordKind:
             # H(X_i) needs no search: tried before the first cell is bounded
             itself = bound_by_record_entropy(adversary, self.record, enough, deadline)
             if not self._is_known_below(itself.bound):
-                self.known_proof, self.reason = itself, "an answer reveals at most the record"
+                self.known_proof = itself
+                self.reason = "an answer reveals at most the record"
         if self._is_known_below(enough):
             return self.reason
         return search.run(target, tolerance, nodes, deadline)

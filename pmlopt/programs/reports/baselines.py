@@ -90,7 +90,8 @@ def make_utility_measure(certificate: DesignCertificate) -> UtilityMeasure | Non
     prior = certificate.prior
     n = certificate.prior.size
     if isinstance(certificate, LinearCertificate):
-        table, maximised = certificate.table, certificate.maximised
+        table = certificate.table
+        maximised = certificate.maximised
         gains = table if maximised else -table
         outputs = np.eye(table.shape[1])
         return UtilityMeasure(

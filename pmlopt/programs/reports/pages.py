@@ -199,7 +199,8 @@ def build_sections(
     design = certificate.level_certificate
     privacy = design.privacy if isinstance(design, ListedCertificate) else None
     limits = {} if privacy is None else privacy.limits
-    prior, mechanism = design.listed_prior, certificate.mechanism
+    prior = design.listed_prior
+    mechanism = certificate.mechanism
     known = prior if prior is not None and prior.size == len(mechanism.inputs) else None
     outcomes = () if known is None else tuple(summarize_outcomes(known, mechanism))
     yield ReportSection("", [f"{name}, a result of the kind {certificate.kind}."], kind="soft")

@@ -132,7 +132,8 @@ class ExactBelief:
         if not self.asked.width:
             told = np.log(self.peaks[possible])
             return PML(compute_budgets(told, epsilon, cap, self.time).tolist())
-        rows, each = [], []
+        rows = []
+        each = []
         present = self.pasts[-1]
         most = np.full(len(self.law), math.inf)
         own = self.asked.width == 1 and len(self.asked.letters) == len(self.law)
@@ -224,7 +225,8 @@ class ExactBelief:
         peaks = np.where(kernel > 0, self.peaks[:, None], 0.0).max(axis=0)
         if not width:
             return replace(self, time=self.time + 1, law=law, window=(law, law), peaks=peaks)
-        kept, level = [], self.level
+        kept = []
+        level = self.level
         if self.time < width:
             pasts = ()  # the next window is longer, and tells all of this one
         for values in pasts:

@@ -558,7 +558,8 @@ def stream_bounds(
     from pmlopt.programs.designs import design
     from pmlopt.programs.solving import solve
 
-    bounds, law = [], chain.initial
+    bounds = []
+    law = chain.initial
     first = Stream(chain, privacy, utility, outputs=outputs)
     for time in range(1, steps + 1):
         occurs = law > MIN_BELIEF_MASS

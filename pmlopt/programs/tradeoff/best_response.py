@@ -61,7 +61,8 @@ def solve_best_response(
     # Clarabel stalls on groups of less mass under every prior (300 records, sum modulo 3); proofs include
     # them
     negligible_mass = 1e-9
-    program, tradeoff = rows.program, rows.tradeoff
+    program = rows.program
+    tradeoff = rows.tradeoff
     joints = [rows.merge_law(prior.joint) for prior in priors]
     masses = np.max([joint.max(axis=0) for joint in joints], axis=0)
     worst = tradeoff.losses.max(axis=1)

@@ -144,7 +144,8 @@ class TradeoffCertificate(Certificate):
         """Check that the dual bound holds, with valid losses, support and limit."""
         if self.bound == -math.inf:
             return Claim("bound", True, DECIMAL, "none is claimed", self.bound)
-        proof, query = self.proof, self.query
+        proof = self.proof
+        query = self.query
         about = self.tradeoff, self.sense, self.limit
         holds = (
             kept

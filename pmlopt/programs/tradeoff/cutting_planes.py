@@ -243,7 +243,8 @@ class CuttingPlanePhase:
         Args:
             first: (K, M) a mechanism against which the first priors are found, where there are none.
         """
-        program, search = self.program, self.search
+        program = self.program
+        search = self.search
         if not search.priors:
             # the first priors are those against a mechanism between both ends of the curve
             half = combine_convexly(program.least_distortion_matrix, program.constant_matrix, 0.5)
@@ -258,7 +259,8 @@ class CuttingPlanePhase:
             and not (late or self.audited or self.end_reason)
             and self.last_matrix is not None
         ):
-            last, best = self.last_matrix, search.best
+            last = self.last_matrix
+            best = search.best
             if (
                 program.sense == "leakage"
                 and best is not None
@@ -317,7 +319,8 @@ class CuttingPlanePhase:
 
     def _solve_and_check(self) -> BestResponse | None:
         """Solve the program; None where its dual multipliers do not confirm the value."""
-        program, search = self.program, self.search
+        program = self.program
+        search = self.search
         found = self._solve_against(search.priors)
         # a program that is further above the bound of its own multipliers has not been solved
         if found is None or found.objective_value - max(
@@ -337,7 +340,8 @@ class CuttingPlanePhase:
 
     def _solve_against(self, priors: Sequence[WorstCasePrior]) -> BestResponse | None:
         """Solve for the best mechanism against given priors, within the time limit."""
-        search, program = self.search, self.program
+        search = self.search
+        program = self.program
         # in Problem 3 programs aim below the limit, to leave room for the audit's gap
         limit = program.limit - (0.0 if program.sense == "leakage" else self.leakage_slack)
         # the first program of a search always runs, as it proves a bound
@@ -401,7 +405,8 @@ class CuttingPlanePhase:
         Returns whether that prior leaks more than is claimed: in Problem 3 by an amount of account, for
         there a next audit may cost as much as all before.
         """
-        program, search = self.program, self.search
+        program = self.program
+        search = self.search
         leakage = program.sense == "leakage"
         self.audited = True
         until = self.deadline if leakage else self.deadline.fraction(FIRST_AUDIT_TIME_FRACTION)

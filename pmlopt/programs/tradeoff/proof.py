@@ -242,7 +242,8 @@ def is_audit_valid(query: Query, mechanism: Mechanism, audit: RecordCertificate)
 
 def is_limit_kept(tradeoff: TradeoffLosses, sense: Sense, limit: float, matrix: FloatArray) -> bool:
     """Return whether losses, support and mechanism are valid, and the distortion limit holds."""
-    losses, allowed = tradeoff.losses, tradeoff.allowed
+    losses = tradeoff.losses
+    allowed = tradeoff.allowed
     if sense not in ("leakage", "distortion") or not (math.isfinite(limit) and limit >= 0):
         return False
     fits = losses.shape == allowed.shape == matrix.shape and _are_nonnegative(losses, matrix)

@@ -48,8 +48,10 @@ def search_thresholds(
                 break
         return level
 
-    low, kept = 1, solve_at(1)
-    ruled_out, beyond = program.highest_rank + 1, None
+    low = 1
+    kept = solve_at(1)
+    ruled_out = program.highest_rank + 1
+    beyond = None
     while (
         left := [h for h in range(low + 1, ruled_out) if h not in found]
     ) and not deadline.expired:

@@ -425,7 +425,8 @@ class Alternating:
             SolverUnavailableError: there are more datasets than it can go through.
         """
         begin = time.perf_counter()
-        channel, entropy = program.channel, program.entropy
+        channel = program.channel
+        entropy = program.entropy
         check_dataset_count(channel.query)
         deadline = options.deadline
         table = channel.class_table()

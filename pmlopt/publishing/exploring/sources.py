@@ -153,7 +153,8 @@ def explore_design(
         InputError: a name in `beside` is unknown, or the requirement has the exact counts of a sample.
         SweepError: no level could be solved, with the first error.
     """
-    given_prior, levels = as_prior(prior), epsilon
+    given_prior = as_prior(prior)
+    levels = epsilon
     p = restate_prior(given_prior, exact_counts)
     strange = [name for name in beside if name not in BESIDE]
     if strange:

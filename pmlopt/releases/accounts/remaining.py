@@ -54,7 +54,8 @@ def build_joint_requirement(
         )
     weights = np.exp(histories.likelihoods[rows])[:, order]
     masses = weights * law[order]
-    numerators, denominators = [], []
+    numerators = []
+    denominators = []
     for letter in range(len(order)):
         possible = weights[:, letter] > 0
         if not np.logical_or.reduce(possible):

@@ -150,7 +150,8 @@ def _find_tilt(values: FloatArray, enough: Callable[[float], bool]) -> float:
     """Find the tilt at which a condition begins to hold, by doubling and bisection."""
     spread = float(values.max() - values.min()) or 1.0
     # a tilt has the unit of 1 / values: relative to the spread the range fits any mechanism
-    low, high = 1e-9 / spread, 40.0 / spread
+    low = 1e-9 / spread
+    high = 40.0 / spread
     if not enough(high):
         return high
     return math.exp(bisect(lambda log: enough(math.exp(log)), math.log(low), math.log(high), 1e-15))

@@ -275,7 +275,8 @@ def goodness_of_fit(
         larger = 1 + float((1 / law[occurs]).sum() - 1) / (6 * people * degrees)
         return GoodnessOfFit(statistic, degrees, _chi_square_tail(degrees, statistic / larger))
     # valid for any n: the exponential bound on n KL(empirical law || law)
-    half, rest = statistic / 2, outputs - 1
+    half = statistic / 2
+    rest = outputs - 1
     bound = math.exp(rest - half + rest * math.log(half / rest)) if half > rest else 1.0
     return GoodnessOfFit(statistic, degrees, min(1.0, bound))
 

@@ -263,7 +263,8 @@ def _fit(
 
 def fit_noisy(parts: ModelParts) -> FloatArray:
     """Fit the model as if what was released were true; NaN where that has no coefficients."""
-    frame, response = parts.frame, parts.response
+    frame = parts.frame
+    response = parts.response
     nothing = np.full(len(parts.coefficient_names), np.nan)
     if frame.response in frame.owners:
         letters = frame.owners[frame.response].find_letters(frame.response)

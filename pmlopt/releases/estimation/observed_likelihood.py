@@ -165,7 +165,8 @@ class ObservedLikelihood:
 
     def evaluate(self, parameters: FloatArray) -> LikelihoodTerms:
         """Compute the likelihood and its derivatives at (P,) parameters."""
-        size, total = self.parameter_count, 0.0
+        size = self.parameter_count
+        total = 0.0
         scores = np.empty((size, len(self.weights)))
         information = np.zeros((size, size))
         with limit_threads():  # of many products of small matrices

@@ -189,7 +189,8 @@ def _slice_sample(
     most = np.where(towards < 0, ratios, np.inf).min(axis=1)
     least = np.where(towards > 0, ratios, -np.inf).max(axis=1)
     # along a line the law is linear: no product with the matrix is needed for each trial
-    laws, slopes = points @ columns, towards @ columns
+    laws = points @ columns
+    slopes = towards @ columns
 
     def log_density_at(at: FloatArray) -> FloatArray:
         moved = points + at[:, None] * towards

@@ -227,7 +227,8 @@ class _CellTest:
     """
 
     def __init__(self, p: FloatArray, drawn: FloatArray, measure: Measure) -> None:
-        self._p, self._measure = p, measure
+        self._p = p
+        self._measure = measure
         self._seen = drawn
         self._missed = drawn.sum(axis=1, keepdims=True) - drawn
         self.cells = _count_cells(len(drawn), drawn.shape[1], measure)

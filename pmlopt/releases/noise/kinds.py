@@ -49,7 +49,8 @@ def search_scale(
         )
     low = high / ratio
     while holds(low):
-        high, low = low, low / ratio
+        high = low
+        low = low / ratio
         if high <= lowest:
             return 0.0 if holds(0.0) else high
     return bisect(holds, low, high, width)

@@ -165,7 +165,8 @@ class LeakingMass:
         Raises:
             PrivacyError: the letters take three dimensions.
         """
-        noise, letters = self.noise, self.letters
+        noise = self.noise
+        letters = self.letters
         points = round_to_grid(letters.points, noise.grid_step)
         # without noise values are released as they are, wherever the two are
         places = noise.reduce_points(points) if noise.scale else np.array([[-1.0], [1.0]])
@@ -199,7 +200,8 @@ class LeakingMass:
             across: (N,) first coordinates of the letters.
             line: (N,) second ones.
         """
-        noise, letters = self.noise, self.letters
+        noise = self.noise
+        letters = self.letters
 
         def bound_across(places: FloatArray, weights: FloatArray) -> FloatArray:
             offsets = noise.compute_log_likelihoods(places, across)
@@ -230,7 +232,8 @@ class LeakingMass:
             offsets: (N, K) logarithms of the likelihoods across, up to a number for each line.
             weights: (N, K) by which probabilities on each line are multiplied.
         """
-        noise, letters = self.noise, self.letters
+        noise = self.noise
+        letters = self.letters
         # a mean that is the limit but for rounding counts as below it
         limit = math.exp(-self.epsilon) * (1 + 1e-13)
         edges = noise.make_edges(line)

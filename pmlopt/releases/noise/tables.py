@@ -177,7 +177,8 @@ def add_zero_row(mechanism: MechanismLike) -> Mechanism:
     _read_counts(m.inputs, "inputs")
     if 0 in m.inputs:
         return m
-    matrix, outputs = m.matrix, m.outputs
+    matrix = m.matrix
+    outputs = m.outputs
     if 0 not in outputs:
         matrix = np.column_stack([np.zeros(len(matrix)), matrix])
         outputs = (0, *outputs)

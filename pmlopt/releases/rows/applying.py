@@ -412,7 +412,8 @@ class _CountedBatches:
     """An iterator of record batches that counts rows."""
 
     def __init__(self, batches: Iterable[Any]) -> None:
-        self._batches, self.rows = batches, 0
+        self._batches = batches
+        self.rows = 0
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self._batches:

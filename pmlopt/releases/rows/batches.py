@@ -282,7 +282,8 @@ class BatchRelease:
         """Build the releaser and output schema for an input schema."""
         schema = schema.remove_metadata()  # with those of pandas, pyarrow below 22 cannot hash it
         if schema not in self._releasers_by_schema:
-            kept, dropped = self.keep, self.drop_missing
+            kept = self.keep
+            dropped = self.drop_missing
             table = ColumnReleaser(
                 self.releases,
                 schema.names,

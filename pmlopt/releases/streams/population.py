@@ -447,7 +447,8 @@ class StreamPopulation:
         from pmlopt.programs.designs import design
         from pmlopt.programs.solving import solve
 
-        now, first = self._histories, self._first
+        now = self._histories
+        first = self._first
         weights = np.bincount(now.place, minlength=len(now.law))[own].astype(float)
         weights /= weights.sum()
         law = weights @ now.law[own]
