@@ -248,7 +248,9 @@ def _round_to_letters(letters: NDArray[Any], values: NDArray[Any]) -> NDArray[An
             max(abs(int(end)) for side in (letters, values) for end in (side.min(), side.max()))
             >= 2**62
         )
-        letters, values = (side.astype(object if far else np.int64) for side in (letters, values))
+        kind = object if far else np.int64
+        letters = letters.astype(kind)
+        values = values.astype(kind)
     above = np.clip(np.searchsorted(letters, values), 1, max(1, len(letters) - 1))
     low = letters[above - 1]
     high = letters[np.minimum(above, len(letters) - 1)]

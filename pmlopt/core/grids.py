@@ -126,9 +126,8 @@ class Grid:
         """Compute the (boxes, M) maximum distances between boxes and points."""
         squares: FloatArray = np.zeros(1)
         for axis, period in enumerate(self.periods):
-            low, high = (
-                side[boxes, axis, None] - points[None, :, axis] for side in (self.lower, self.upper)
-            )
+            low = self.lower[boxes, axis, None] - points[None, :, axis]
+            high = self.upper[boxes, axis, None] - points[None, :, axis]
             ends = np.maximum(_wrap_difference(low, period), _wrap_difference(high, period))
             if period is not None:
                 half = period / 2

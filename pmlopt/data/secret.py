@@ -206,7 +206,8 @@ class Secret(Record):
             check_row_names(path, table.rows)
         name = head[0].strip() or "the secret"
         counts = head[-1].strip().lower() in NUMBER_HEADERS
-        first, second = (parse_labels([row[k] for row in body]) for k in (0, 1))
+        first = parse_labels([row[0] for row in body])
+        second = parse_labels([row[1] for row in body])
         if len(head) == 2 and counts:
             raise FileFormatError(
                 f"{path}: holds labels and numbers, as a prior does: a joint law has two columns of labels"

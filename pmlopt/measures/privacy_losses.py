@@ -175,7 +175,8 @@ def compute_min_level(matrix: FloatArray, others: FloatArray, delta: float) -> f
         truth = np.take_along_axis(matrix, order, axis=1)
         other = law[order]
         # (N, M) probabilities of the events of the first k outcomes, given the letter and under the law
-        masses, below = (np.cumsum(part.astype(np.longdouble), axis=1) for part in (truth, other))
+        masses = np.cumsum(truth.astype(np.longdouble), axis=1)
+        below = np.cumsum(other.astype(np.longdouble), axis=1)
         # an event of more than delta that the other law excludes: no finite level suffices
         if (masses[below == 0] > delta).any():
             return math.inf

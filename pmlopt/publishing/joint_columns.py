@@ -253,9 +253,8 @@ def _name_values(result: Result[Any]) -> Result[Any]:
     """Return the result for a single column, whose letters are values in place of tuples of one."""
     own = result.certificate
     prior = Prior.from_weights(own.prior.weights, [label[0] for label in own.prior.labels])
-    inputs, outputs = (
-        [label[0] for label in side] for side in (own.prior.labels, own.mechanism.outputs)
-    )
+    inputs = [label[0] for label in own.prior.labels]
+    outputs = [label[0] for label in own.mechanism.outputs]
     mechanism = Mechanism(own.mechanism.matrix, inputs, outputs)
     return replace(result, certificate=replace(own, prior=prior, mechanism=mechanism))
 

@@ -118,7 +118,8 @@ def _compare_with_columns_apart(draft: ReleaseDraft) -> Iterator[str]:
         for name, one in zip(names, tables, strict=True)
     }
     apart = split_evenly(prior, total, utilities, dict.fromkeys(names, 1.0))
-    together, nothing = (sum(getattr(one, what) for one in tables) for what in ("loss", "nothing"))
+    together = sum(one.loss for one in tables)
+    nothing = sum(one.nothing for one in tables)
     each = []
     for place, (one, mechanism) in enumerate(zip(tables, apart.mechanisms, strict=True)):
         law = compute_column_law(prior, place).pmf  # of the letters in the order of the mechanism's

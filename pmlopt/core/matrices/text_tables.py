@@ -68,7 +68,8 @@ def parse_labelled_matrix(table: TextTable, *, stochastic: bool = True) -> Matri
         [table.parse_number(cell, f"{path}: row {number}") for cell in row[1:]]
         for number, row in enumerate(rows[1:], start=2)
     ]
-    inputs, outputs = (parse_labels(texts) for texts in ([row[0] for row in rows[1:]], rows[0][1:]))
+    inputs = parse_labels([row[0] for row in rows[1:]])
+    outputs = parse_labels(rows[0][1:])
     for labels in (inputs, outputs):
         warn_of_near_labels(labels, path)
     return MatrixFile(np.array(matrix), inputs, outputs)

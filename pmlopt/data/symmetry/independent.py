@@ -490,7 +490,8 @@ def _find_rows(found: IntArray, listed: IntArray) -> IntArray:
     kind = np.int64 if base ** (width - 1) < 2**63 else object  # whole numbers without end
     powers = np.array([base**place for place in range(width - 1)], dtype=kind)
     # the last number follows from the sum
-    keys, wanted = (rows[:, :-1].astype(kind) @ powers for rows in (listed, found))
+    keys = listed[:, :-1].astype(kind) @ powers
+    wanted = found[:, :-1].astype(kind) @ powers
     order = np.argsort(keys)
     return np.asarray(order[np.searchsorted(keys[order], wanted)])
 

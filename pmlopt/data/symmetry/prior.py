@@ -195,7 +195,8 @@ class PairOrbits:
             table: (N, M) the orbit of each pair, in the order of outputs.
             weights: N whole numbers, of the letters.
         """
-        letters, outputs = (np.unique(side, return_index=True)[1] for side in (letter, output))
+        letters = np.unique(letter, return_index=True)[1]
+        outputs = np.unique(output, return_index=True)[1]
         own = table[:, outputs]  # the first output of an orbit meets each of its orbits of pairs
         # the flat place of the first pair of each orbit: its row and column by division
         pairs = np.unique(own, return_index=True)[1]

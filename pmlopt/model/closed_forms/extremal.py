@@ -202,9 +202,8 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
         array([[0.83333333, 0.16666667],
                [0.        , 1.        ]])
     """
-    low, high = (
-        check_real(end, "an end of the interval", PrivacyError) for end in (lowest, highest)
-    )
+    low = check_real(lowest, "an end of the interval", PrivacyError)
+    high = check_real(highest, "an end of the interval", PrivacyError)
     if not 0 <= low <= high <= 1 or low == 1 or high == 0:
         raise PrivacyError(
             f"[{low:g}, {high:g}] is no interval of probabilities: give 0 <= lowest <= highest <= 1"

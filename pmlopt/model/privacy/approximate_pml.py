@@ -198,7 +198,9 @@ def _find_multipliers(prior: Prior, gains: FloatArray, privacy: ApproximatePML) 
         bound = tau + privacy.delta * (paid @ largest)
         return paid * largest, bound, np.asarray(1 - privacy.delta * (paid @ rate[best]))
 
-    low, high, size = (np.array([end.max()]) for end in (lowest, gains, np.abs(gains)))
+    low = np.array([lowest.max()])
+    high = np.array([gains.max()])
+    size = np.array([np.abs(gains).max()])
     return evaluate_at(
         minimize_on_intervals(lambda tau, _: evaluate_at(tau)[1:], low, high, size)[1]
     )[0]

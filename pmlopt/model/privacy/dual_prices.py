@@ -158,13 +158,13 @@ def compute_log_slopes(
             heights = np.maximum(e + tops, 0.0)
             peaks = heights.max(axis=0)
             logs = np.log(heights / np.where(peaks > 0, peaks, 1.0))
-            one, two = (
-                np.log((own * np.exp(order * logs)).sum(axis=0)) for order in (beta - 1, beta)
-            )
+            one = np.log((own * np.exp((beta - 1) * logs)).sum(axis=0))
+            two = np.log((own * np.exp(beta * logs)).sum(axis=0))
             found = np.where(peaks > 0, one - (beta - 1) / beta * two, -np.inf)
         if distant.any():
             d = e / np.where(distant, tops, 1.0)
-            one, two = (log_mean_power(own, d, order) for order in (beta - 1, beta))
+            one = log_mean_power(own, d, beta - 1)
+            two = log_mean_power(own, d, beta)
             found = np.where(distant, one - (beta - 1) / beta * two, found)
     return room + found
 

@@ -320,10 +320,8 @@ class SibsonLeakage(FiniteOrderBound):
         def evaluate_lower(logs: FloatArray) -> FloatArray:
             return np.asarray(gains.max() - np.minimum(gain_range * np.exp(logs), MAX_TOP_ENTRY))
 
-        near, far = (
-            np.array([end])
-            for end in (-MAX_LOG_TOP_DISTANCE, MAX_LOG_TOP_DISTANCE + math.log(self.beta))
-        )
+        near = np.array([-MAX_LOG_TOP_DISTANCE])
+        far = np.array([MAX_LOG_TOP_DISTANCE + math.log(self.beta)])
         _, least = minimize_by_golden_sections(
             lambda logs: evaluate_bounds(evaluate_lower(logs)), near, far
         )

@@ -533,10 +533,9 @@ def join_ratio_bounds(several: Iterable[RatioBounds | None]) -> RatioBounds | No
         ])
         for name in ("above", "below")
     )  # fmt: skip
-    rows, scales, exponents = (
-        np.concatenate([getattr(one, name) for one in lists])
-        for name in ("rows", "scales", "exponents")
-    )
+    rows = np.concatenate([one.rows for one in lists])
+    scales = np.concatenate([one.scales for one in lists])
+    exponents = np.concatenate([one.exponents for one in lists])
     return RatioBounds(size, rows, scales, above, below, exponents)
 
 

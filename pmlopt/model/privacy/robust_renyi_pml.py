@@ -174,16 +174,14 @@ class RobustRenyiPML(FiniteOrderBound):
         inverse_norm = tighten_factor(1 / self.max_norm(prior.pmf))
         ones = np.ones((shape[0], 1))
         row = (1, shape[1])
-        moments, slack = (
-            cp.Variable(shape, nonneg=True, name=name) for name in ("moments", "slack")
-        )
-        threshold, lowest, top = (
-            cp.Variable(row, nonneg=True, name=name)
-            for name in ("norm_threshold", "lowest", "slack_top")
-        )
-        terms, spread, entries = (
-            cp.vec(part, order="F") for part in (moments, ones @ threshold, mechanism)
-        )
+        moments = cp.Variable(shape, nonneg=True, name="moments")
+        slack = cp.Variable(shape, nonneg=True, name="slack")
+        threshold = cp.Variable(row, nonneg=True, name="norm_threshold")
+        lowest = cp.Variable(row, nonneg=True, name="lowest")
+        top = cp.Variable(row, nonneg=True, name="slack_top")
+        terms = cp.vec(moments, order="F")
+        spread = cp.vec(ones @ threshold, order="F")
+        entries = cp.vec(mechanism, order="F")
         least = self.over.to_cvxpy(slack, top)
         return CvxpyConstraints(
             {

@@ -288,7 +288,8 @@ class RobustSecretPML(Requirement):
         s = self.over.law.size
         shape = (1, mechanism.shape[1])
         top = cp.Variable(shape, name="column_maximum")
-        low, high = (cp.Variable((s, shape[1]), name=name) for name in ("least_means", "max_means"))
+        low = cp.Variable((s, shape[1]), name="least_means")
+        high = cp.Variable((s, shape[1]), name="max_means")
         every = np.ones((mechanism.shape[0], 1)) @ top
         rules: dict[str, cp.Constraint] = {"column_maximum": mechanism <= every}
         variables = {"column_maximum": top, "least_means": low, "max_means": high}

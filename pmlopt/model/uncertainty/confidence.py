@@ -112,7 +112,8 @@ def _find_ends(
     is_upper = furthest > 0
     guess = np.where(is_upper, np.maximum(guess, start), np.minimum(guess, start))
     outward = np.where(is_upper, 1e-12, -1e-12)
-    outside, inside = (np.minimum(guess * (1 + step), 1.0) for step in (outward, -outward))
+    outside = np.minimum(guess * (1 + outward), 1.0)
+    inside = np.minimum(guess * (1 - outward), 1.0)
     # 0 and 1 are right whatever was seen
     is_whole = outside == np.where(is_upper, 1.0, 0.0)
     if (is_whole | (right(outside) & ~right(inside))).all():

@@ -111,7 +111,8 @@ def tabulate_plain_labels(
         return None
     if function in (hamming, match):  # labels of these kinds are equal where they are one key
         places = {label: place for place, label in enumerate(dict.fromkeys([*inputs, *outputs]))}
-        rows, columns = (np.array([places[one] for one in own]) for own in (inputs, outputs))
+        rows = np.array([places[one] for one in inputs])
+        columns = np.array([places[one] for one in outputs])
         found = np.full((len(rows), len(columns)), 1.0 if function is hamming else 0.0)
         np.copyto(found, 1.0 - found[0, 0], where=rows[:, None] == columns)
         return found

@@ -561,7 +561,6 @@ def prepend_constant(
 ) -> tuple[FloatArray, FloatArray]:
     """Prepend the constant column to columns of mean one, and pull these slightly into the interior."""
     constant = np.ones((len(p), 1))
-    exact, inner = (
-        [batch.build_lifts(p, margin) for batch in batches] for margin in (0.0, FACTOR_MARGIN_RTOL)
-    )
+    exact = [batch.build_lifts(p, 0.0) for batch in batches]
+    inner = [batch.build_lifts(p, FACTOR_MARGIN_RTOL) for batch in batches]
     return np.hstack([constant, *exact]), np.hstack([constant, *inner])

@@ -373,9 +373,8 @@ def bound_level_on_columns(
     if not proof.is_finite:
         return 0.0
     y = proof.rows
-    values, sizes = (
-        np.broadcast_to(columns.broadcast_letters(one), allowed.shape) for one in (y, np.abs(y))
-    )
+    values = np.broadcast_to(columns.broadcast_letters(y), allowed.shape)
+    sizes = np.broadcast_to(columns.broadcast_letters(np.abs(y)), allowed.shape)
     least = float(columns.masses @ y)
     size = float(columns.masses @ np.abs(y))
     if floor is not None:
@@ -413,10 +412,8 @@ def _compute_filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
     negative = sums < 0
     last = np.where(negative.any(axis=0), negative.argmax(axis=0), len(masses) - 1)[None, :]
     before = np.maximum(last - 1, 0)
-    mass, left = (
-        np.where(last == 0, 0.0, np.take_along_axis(values, before, axis=0))
-        for values in (filled, sums)
-    )
+    mass = np.where(last == 0, 0.0, np.take_along_axis(filled, before, axis=0))
+    left = np.where(last == 0, 0.0, np.take_along_axis(sums, before, axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         roots = mass - left / np.take_along_axis(over, last, axis=0)
     return np.asarray(np.where(negative.any(axis=0), roots[0], filled[-1]))

@@ -78,9 +78,8 @@ class ColumnKinds(ABC):
     def mass_range(self) -> tuple[FloatArray, FloatArray]:
         """Return the (K,) smallest and largest feasible mass of S."""
         masses = np.broadcast_to(self.p, self.free.shape)
-        min_mass, max_mass = (
-            (self.find_best_sets(sign * masses) * self.p).sum(axis=1) for sign in (-1, 1)
-        )
+        min_mass = (self.find_best_sets(-masses) * self.p).sum(axis=1)
+        max_mass = (self.find_best_sets(masses) * self.p).sum(axis=1)
         return min_mass, max_mass
 
 
@@ -121,9 +120,9 @@ class MinMassKinds(ColumnKinds):
 
     def __getitem__(self, chosen: IntArray) -> MinMassKinds:
         assert self.count is not None
-        low, partial_entry, own = (
-            value[chosen] for value in (self.low, self.partial_entry, self.own)
-        )
+        low = self.low[chosen]
+        partial_entry = self.partial_entry[chosen]
+        own = self.own[chosen]
         return MinMassKinds(self.p, self.free[chosen], self.count[chosen], low, partial_entry, own)
 
     def compute_means(self, mass: FloatArray) -> FloatArray:

@@ -86,7 +86,8 @@ def bound_staircases(
     costs = kernel.p * rho
     order = np.argsort(rho, kind="stable")
     # K(s): the cost of the cheapest letters of total mass s, piecewise linear and convex
-    mass, cost = (np.concatenate([[0.0], np.cumsum(part[order])]) for part in (p, costs))
+    mass = np.concatenate([[0.0], np.cumsum(p[order])])
+    cost = np.concatenate([[0.0], np.cumsum(costs[order])])
     if edge is not None:
         # a tangent of the convex K is below it, so that the bound stays valid
         cost = float((p * np.minimum(rho - edge, 0)).sum()) + edge * mass

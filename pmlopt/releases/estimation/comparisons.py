@@ -58,7 +58,8 @@ def comparison_power(
         0.792
     """
     count = check_integer(people, "the number of people", InputError)
-    one, other = (_read_group(law, mechanism, letter) for law in (first, second))
+    one = _read_group(first, mechanism, letter)
+    other = _read_group(second, mechanism, letter)
     return _compute_power(one, other, count, scale, share, check_confidence(confidence))
 
 
@@ -96,7 +97,8 @@ def people_to_compare(
     """
     wanted = check_confidence(power)
     held = check_confidence(confidence)
-    one, other = (_read_group(law, mechanism, letter) for law in (first, second))
+    one = _read_group(first, mechanism, letter)
+    other = _read_group(second, mechanism, letter)
     needed = None
     if one.share != other.share:
         needed = find_min_integer(

@@ -313,7 +313,8 @@ def independence(counts: ArrayLike) -> GoodnessOfFit:
     degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
     if not degrees:
         return GoodnessOfFit(statistic, 0, 1.0)
-    rows, columns = (float((table.sum() / table.sum(axis=axis)).sum()) - 1 for axis in (1, 0))
+    rows = float((table.sum() / table.sum(axis=1)).sum()) - 1
+    columns = float((table.sum() / table.sum(axis=0)).sum()) - 1
     larger = 1 + rows * columns / (6 * float(table.sum()) * degrees)
     return GoodnessOfFit(statistic, degrees, _chi_square_tail(degrees, statistic / larger))
 

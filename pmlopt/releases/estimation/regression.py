@@ -240,9 +240,8 @@ def _compute_information(fit: ModelFit, jacobian: FloatArray, lost: IntArray) ->
     """Compute (c,) the variances of coefficients if true letters were seen, as shares of the present ones."""
     seen = fit.likelihood.compute_complete(fit.parameters)
     complete = find_flat_directions(seen / fit.total).inverse
-    least, variances = (
-        np.einsum("ij,jk,ik->i", jacobian, one, jacobian) for one in (complete, fit.flat.inverse)
-    )
+    least = np.einsum("ij,jk,ik->i", jacobian, complete, jacobian)
+    variances = np.einsum("ij,jk,ik->i", jacobian, fit.flat.inverse, jacobian)
     found = least / np.where(variances > 0, variances, 1.0)
     found[lost] = 0.0
     return np.asarray(found)

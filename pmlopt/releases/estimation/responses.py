@@ -147,10 +147,10 @@ class OrderedResponse(ReleasedResponse):
         curved = _fill_diagonal(steps * (1 - 2 * share))
         edges = -np.diff(np.eye(len(law)), axis=1)  # of P(x) with F(u_j)
         alone = np.einsum("xj,xk,x...->jk...", edges, edges, worth) * density[:, None] * density
-        information, complete = (
-            np.einsum("ja...,jk...,kb...->ab...", chain, one - curved, chain)
-            for one in (steps[:, None] * steps, alone)
-        )
+        observed = steps[:, None] * steps
+        along_chain = "ja...,jk...,kb...->ab..."
+        information = np.einsum(along_chain, chain, observed - curved, chain)
+        complete = np.einsum(along_chain, chain, alone - curved, chain)
         scores = np.einsum("ja...,j...->a...", chain, steps)
         bent = scores.copy()  # thresholds bend with the logarithms of their distances
         bent[:2] = 0.0

@@ -118,7 +118,8 @@ class AdditiveNoise(NoiseLaw):
         for axis, width in enumerate(widths):
             # sums of what is below and above, each bin by e^(-width / scale) less than the next one
             recursion = [1.0], [1.0, -math.exp(-width / bins / self.scale)]
-            up, down = (lfilter(*recursion, part, axis) for part in (means, np.flip(means, axis)))
+            up = lfilter(*recursion, means, axis)
+            down = lfilter(*recursion, np.flip(means, axis), axis)
             means = up + np.flip(down, axis) - means
             moved += 2 * self.bound_log_change(grid.edges[axis])
         # what no value occurs in cannot be leaked

@@ -168,7 +168,8 @@ class PlacedLetters:
             sums = np.array(found, dtype=object)
             every = int(total) * whole
             # quotients of integers are rounded once
-            most, least = (np.asarray(one / every, float) for one in (every - sums, sums))
+            most = np.asarray((every - sums) / every, float)
+            least = np.asarray(sums / every, float)
         rounding = (len(exponents) + 8) * UNIT
         # at least 1 over the least mean: most and least add up to 1 or more
         bounds = log_quotient(least * (1 - rounding), most * (1 + rounding)) * (1 + 4 * UNIT)

@@ -274,10 +274,8 @@ def apply_folder(
             draft.keep_file(name, done)
             if progress is not None:
                 progress(done.rows + done.dropped)
-        rows, dropped = (
-            sum(getattr(one, what) for one in draft.finished.values())
-            for what in ("rows", "dropped")
-        )
+        rows = sum(one.rows for one in draft.finished.values())
+        dropped = sum(one.dropped for one in draft.finished.values())
         read_from = {name: one.source for name, one in draft.finished.items()}
         whole = draft.whole
         finished = dict(sorted(draft.finished.items()))
