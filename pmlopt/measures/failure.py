@@ -263,11 +263,13 @@ class _FailureSearch:
         price = self.VIOLATION_PENALTY if gain else 1.0
         answer = optimize.linprog(
             np.concatenate([np.zeros(z), np.full(n, -gain), np.full(n, price)]),
-            A_ub=np.vstack([rows[used], own[~equal]]), b_ub=np.append(right[used], found.right[~equal]),
-            A_eq=own[equal], b_eq=found.right[equal],
+            A_ub=np.vstack([rows[used], own[~equal]]),
+            b_ub=np.append(right[used], found.right[~equal]),
+            A_eq=own[equal],
+            b_eq=found.right[equal],
             bounds=[(0, None)] * z + [(None, 0.0 if o else None) for o in out] + [(0, None)] * n,
             method="highs",
-        )  # fmt: skip
+        )
         # zeros are valid multipliers too, for rows that are left out or a solve that failed
         multipliers = np.zeros(4 * n)
         if answer.x is None:

@@ -136,7 +136,7 @@ class RatioBounds:
             power: as for `violation`.
         """
         # the same over one number, each rounded to the nearest; zeros stay zeros
-        near = np.asarray(matrix / (matrix.max() or 1)).astype(float)
+        near = (matrix / (matrix.max() or 1)).astype(float)
         sides = self._compute_sides(np.where(matrix == 0, 0.0, np.maximum(near, 5e-324)))
         found = [0] * matrix.shape[1]
         products = dict[tuple[int, int], int]()
@@ -512,7 +512,7 @@ def make_ratio_bounds(
                 f"pair {pair} requires {float(up.sum() / d):.6g} <= e^{max_exponent:.6g} "
                 f"{float(down.sum() / e):.6g} of a mechanism that releases nothing: no mechanism meets it"
             )
-    kind = object if np.asarray(numerators[0][0]).dtype == object else float
+    kind = object if numerators[0][0].dtype == object else float
     every = np.array(rows, dtype=kind).reshape(-1, size)
     return RatioBounds(size, every, np.array(scales, dtype=kind), above, below, np.array(exponents))
 

@@ -165,7 +165,7 @@ def _find_distinct_rows(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
     """Find distinct rows in order of appearance, and each row's index among them."""
     _, first, places = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    return matrix[first[order]], np.asarray(np.argsort(order)[places.ravel()])
+    return matrix[first[order]], np.argsort(order)[places.ravel()]
 
 
 def expected_distortion(

@@ -82,16 +82,18 @@ def find_interval_end(
         # bisection is of logarithms: an end for no successes cannot start at 0
         start = np.maximum(k, 0.5) / draws
         end = _find_ends(
-            start, np.where(rest > 0, special.betainccinv(k + 1, rest, tail), 1.0),
+            start,
+            np.where(rest > 0, special.betainccinv(k + 1, rest, tail), 1.0),
             1 - np.log(start),
             lambda end: special.betaincc(k + 1, rest, end) <= tail,
-        )  # fmt: skip
+        )
         return np.minimum(end * (1 + CONFIDENCE_RTOL), 1.0)
     end = _find_ends(
-        k / draws, np.where(k > 0, special.betaincinv(k, rest + 1, tail), 0.0),
+        k / draws,
+        np.where(k > 0, special.betaincinv(k, rest + 1, tail), 0.0),
         np.full(len(k), -750.0),
         lambda end: special.betainc(k, rest + 1, end) <= tail,
-    )  # fmt: skip
+    )
     return end * (1 - CONFIDENCE_RTOL)
 
 
@@ -187,10 +189,13 @@ def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5)
     """
     wanted = check_in_interval(radius, "(0, 2]", "the radius", PrivacyError)
     return find_min_samples(
-        wanted / 2, size, delta, kappa,
+        wanted / 2,
+        size,
+        delta,
+        kappa,
         lambda samples: weissman_radius(samples, size, delta, kappa) <= wanted,
         f"the radius is {wanted:g}: no sample is large enough: give a larger one",
-    )  # fmt: skip
+    )
 
 
 def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -> float:

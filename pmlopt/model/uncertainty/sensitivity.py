@@ -408,10 +408,13 @@ def samples_needed(
     """
     max_delta = max(check_probability(delta), sys.float_info.min)
     return find_min_samples(
-        _half_radius(epsilon, target, least), size, delta, kappa,
+        _half_radius(epsilon, target, least),
+        size,
+        delta,
+        kappa,
         lambda samples: failure_bound(samples, size, epsilon, target, kappa, least) <= max_delta,
         f"no sample distinguishes the levels {epsilon:g} and {target:g}: give levels that differ more",
-    )  # fmt: skip
+    )
 
 
 def failure_bound(

@@ -102,7 +102,7 @@ class MomentProblem:
             value + float(left[0, 0]),
             -np.einsum("xi,ij,xj->x", lower, moments, upper),
             -(self.cone.rows[:n].T * weights) @ self.cone.rows[n : 2 * n],
-            np.asarray((self.basis @ moments @ self.basis.T)[:n, :n]),
+            (self.basis @ moments @ self.basis.T)[:n, :n],
         )
 
     def maximize_bound(self) -> tuple[FloatArray, BestMoments] | None:

@@ -42,7 +42,7 @@ def scale_to_rows(matrix: FloatArray) -> FloatArray | None:
     Factors keep small entries positive, and are those nearest to one.
     """
     change = np.linalg.lstsq(matrix, 1 - matrix.sum(axis=1), rcond=None)[0]
-    return np.asarray(matrix * (1 + change)) if change.min() > -1 else None
+    return matrix * (1 + change) if change.min() > -1 else None
 
 
 def thin_columns(

@@ -153,7 +153,7 @@ class _CentralPath:
         towards = self.columns @ (q + solved[:, 0]) - self.target
         # least squares: the rows may be dependent, where the Schur complement is singular
         dpi = np.asarray(np.linalg.lstsq(self.columns @ solved[:, 1:], towards, rcond=None)[0])
-        dq = np.asarray(solved[:, 0] - solved[:, 1:] @ dpi)
+        dq = solved[:, 0] - solved[:, 1:] @ dpi
         dz = barrier / q - z - z / q * dq
         length = min(
             1.0, step_fraction * steps_to_boundary(q, dq), step_fraction * steps_to_boundary(z, dz)

@@ -123,7 +123,7 @@ def _solve_entropy_prices(
         log_joint = letters - log_sum_exp(letters, axis=1) + scores - sums
         joint = np.exp(log_joint)
         surprise = finite - np.where(joint > 0, log_joint, 0.0)
-        return joint, np.asarray((joint * surprise).sum(axis=(1, 2))) - entropy
+        return joint, (joint * surprise).sum(axis=(1, 2)) - entropy
 
     def compute_surplus(log_price: FloatArray) -> FloatArray:
         return build_laws(log_price)[1]

@@ -220,7 +220,7 @@ class ExactBelief:
         if chain.steps == self.time:
             return replace(self, time=self.time + 1, law=np.zeros(chain.size), pasts=())
         kernel = chain.kernel(self.time)
-        law = np.asarray((self.window[1].reshape(-1, chain.size)).sum(axis=0) @ kernel)
+        law = self.window[1].reshape(-1, chain.size).sum(axis=0) @ kernel
         law = law / law.sum()
         peaks = np.where(kernel > 0, self.peaks[:, None], 0.0).max(axis=0)
         if not width:
@@ -450,9 +450,17 @@ class BoundedBelief:
         kept = ~done
         settled = max(self.level, compute_log_lift(ends[done].max(initial=0.0)))
         moved = replace(
-            self, time=self.time + 1, low=low, high=high, prior=prior, level=settled, times=self.times[kept],
-            states=self.states[kept], over=over[kept], sums=self.sums[kept],
-        )  # fmt: skip
+            self,
+            time=self.time + 1,
+            low=low,
+            high=high,
+            prior=prior,
+            level=settled,
+            times=self.times[kept],
+            states=self.states[kept],
+            over=over[kept],
+            sums=self.sums[kept],
+        )
         most = float(lifts[self.times == self.time].max(initial=0.0))
         return moved._add_present_values(most), np.where(done, ends, lifts)
 

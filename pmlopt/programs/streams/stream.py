@@ -403,9 +403,14 @@ class StreamDeclaration(Record):
     def from_stream(cls, stream: Stream) -> StreamDeclaration:
         """Extract the declaration of a stream."""
         return cls(
-            stream.chain, stream.privacy.epsilon, stream.utility.maximised, stream.table, stream.about,
-            stream.caps, stream.outputs,
-        )  # fmt: skip
+            stream.chain,
+            stream.privacy.epsilon,
+            stream.utility.maximised,
+            stream.table,
+            stream.about,
+            stream.caps,
+            stream.outputs,
+        )
 
     def make_stream(self) -> Stream:
         """Build a new stream without releases from the declaration."""

@@ -236,7 +236,7 @@ def sort_subset_sums(values: FloatArray) -> tuple[FloatArray, IntArray]:
 
 def decode_masks(masks: IntArray, size: int) -> BoolArray:
     """Decode (K, N) sets from their bitmasks: bit b of a mask is letter b."""
-    return (masks[:, None] >> np.arange(size)) & 1 == 1
+    return np.asarray((masks[:, None] >> np.arange(size)) & 1 == 1)
 
 
 def pack_sets(sets: BoolArray) -> NDArray[np.uint16]:

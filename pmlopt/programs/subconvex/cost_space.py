@@ -70,7 +70,7 @@ class CostPolytope:
         free = np.eye(len(p))[:, ~costly]
         lifts = np.hstack([np.ones((len(p), 1)), columns / (p @ columns), free / p[~costly]])
         linear = np.vstack([np.diag(units), self.slopes])
-        return lifts, np.asarray((linear @ lifts).max(axis=0))
+        return lifts, (linear @ lifts).max(axis=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,9 @@ def bound_family(kernel: ColumnUtility, family: Family, rho: FloatArray) -> floa
         return kernel.evaluate_phi(1.0) - float(kernel.p @ rho)
     if isinstance(family, BoxFamily):
         base = kernel.evaluate_phi(family.low) - family.low * float(kernel.p @ rho)
-        return base + float(
-            FractionalKnapsack(kernel, family, rho).fill_mass(0, np.array([1 - family.low]))[0]
-        )
+        knapsack = FractionalKnapsack(kernel, family, rho)
+        filled = knapsack.fill_mass(0, np.array([1 - family.low]))
+        return base + float(filled[0])
     return bound_staircases(kernel, family, rho)[0]
 
 
@@ -51,14 +51,10 @@ class FractionalKnapsack:
         """Compute the (K,) largest gains of filling a mass by letters from `start` on; -inf if infeasible."""
         # letters before `start` are skipped by an offset, without sums of their own
         target = self._filled[start] + mass
-        last = np.minimum(
-            np.searchsorted(self._filled, target, side="right") - 1, len(self.gain) - 1
-        )
-        value = (
-            self._gained[last]
-            - self._gained[start]
-            + (target - self._filled[last]) * self.gain[last]
-        )
+        whole = np.searchsorted(self._filled, target, side="right") - 1
+        last = np.minimum(whole, len(self.gain) - 1)
+        partial = (target - self._filled[last]) * self.gain[last]
+        value = self._gained[last] - self._gained[start] + partial
         # slightly past the total is rounding; more means that no column of mean one exists
         return np.where(target <= self._filled[-1] + MASS_SUM_TOLERANCE, value, -np.inf)
 
@@ -90,7 +86,8 @@ def bound_staircases(
     cost = np.concatenate([[0.0], np.cumsum(costs[order])])
     if edge is not None:
         # a tangent of the convex K is below it, so that the bound stays valid
-        cost = float((p * np.minimum(rho - edge, 0)).sum()) + edge * mass
+        saved = float((p * np.minimum(rho - edge, 0)).sum())
+        cost = saved + edge * mass
     total = float(costs.sum())
     valley = float(mass[int(cost.argmin())])
     room = min(family.max_mass, 1.0)
@@ -110,10 +107,12 @@ def bound_staircases(
         worths = ends * tops + (1 - ends) * feet
         best = max(best, float((worths - low * total - step * spent).max()))
         # convex K is least at its valley where that is inside, else at an end
-        least = np.where((ends[0] < valley) & (valley < ends[1]), cost.min(), spent.min(axis=0))
+        has_valley = (ends[0] < valley) & (valley < ends[1])
+        least = np.where(has_valley, cost.min(), spent.min(axis=0))
         # each term at its own best end: more than any one mass attains, hence an upper bound
-        bounds = (ends * tops.max(axis=0)).max(axis=0) + ((1 - ends) * feet.max(axis=0)).max(axis=0)
-        bounds = bounds - (low * total).min(axis=0) - (step * least).min(axis=0)
+        inside = (ends * tops.max(axis=0)).max(axis=0)
+        outside = ((1 - ends) * feet.max(axis=0)).max(axis=0)
+        bounds = inside + outside - (low * total).min(axis=0) - (step * least).min(axis=0)
         # without it cells whose bound ties with the best would be halved for ever
         slack = max(slack, _VALUE_RTOL * float(np.abs(worths).max()))
         promising = bounds > (best + slack if cutoff == -np.inf else cutoff)
@@ -142,7 +141,6 @@ class ChordBound:
         self.kernel = kernel
         self.cone = cone
         p = kernel.p
-        phi = kernel.phi
         # support functions of the unit directions are the largest and least entries of columns
         units = np.diag(1 / p)
         self.caps = np.array([self._max_gain(units[:, [x]]) for x in range(len(p))])
@@ -150,10 +148,10 @@ class ChordBound:
         width = np.maximum(self.caps - floors, 0.0)
         # on a range of next to no width the chord's slope would be rounding over rounding
         wide = width > 1e-9 * (1 + self.caps)
-        self.slopes = np.where(
-            wide, (phi(self.caps) - phi(floors)) / np.where(wide, width, 1.0), 0.0
-        )
-        ends = np.where(wide, phi(floors), np.maximum(phi(floors), phi(self.caps)))
+        highest = kernel.phi(self.caps)
+        lowest = kernel.phi(floors)
+        self.slopes = np.where(wide, (highest - lowest) / np.where(wide, width, 1.0), 0.0)
+        ends = np.where(wide, lowest, np.maximum(lowest, highest))
         self._constant = float(p @ (ends - self.slopes * floors))
 
     def compute_bound(self, rho: FloatArray) -> float:

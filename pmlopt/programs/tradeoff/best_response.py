@@ -66,7 +66,7 @@ def solve_best_response(
     joints = [rows.merge_law(prior.joint) for prior in priors]
     masses = np.max([joint.max(axis=0) for joint in joints], axis=0)
     worst = tradeoff.losses.max(axis=1)
-    kept = np.asarray((worst > negligible_mass * worst.max()) | (masses > negligible_mass))
+    kept = (worst > negligible_mass * worst.max()) | (masses > negligible_mass)
     part = TradeoffLosses(tradeoff.losses[kept], tradeoff.allowed[kept])
     relaxed = build_tradeoff_model(part, [joint[:, kept] for joint in joints], program.sense, limit)
     outcome = cvxpy_interface.solve_problem(relaxed.problem, SOLVER_NAME, options, {})

@@ -133,10 +133,14 @@ class TradeoffSearch:
         leakage = program.sense == "leakage"
         reached = max(self.lower_bound, lower) + 0.9 * self.tolerance
         audit = audit_leakage(
-            program, matrix, self.tolerance / 4, seed=self.seed, deadline=until or self.deadline,
+            program,
+            matrix,
+            self.tolerance / 4,
+            seed=self.seed,
+            deadline=until or self.deadline,
             sufficient_bound=reached if leakage else program.limit,
             nodes=max(1, min(nodes, self.remaining_cells)),
-        )  # fmt: skip
+        )
         self.remaining_cells -= sum(len(proof.cells or ()) for proof in audit.proofs)
         value = audit.bound if leakage else program.tradeoff.compute_distortion(matrix)
         # in Problem 3 a mechanism is feasible only once its leakage is proved

@@ -97,10 +97,12 @@ def attribute_levels(
     ]
     level, outcome, witness = _compute_level_about_tuple(law, matrices, everything)
     return AttributeLevels(
-        level, tuple(each), tuple(alone),
+        level,
+        tuple(each),
+        tuple(alone),
         tuple(part.outputs[y] for part, y in zip(parts, outcome, strict=True)),
         tuple(part.inputs[x] for part, x in zip(parts, witness, strict=True)),
-    )  # fmt: skip
+    )
 
 
 def _check_joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:

@@ -190,17 +190,24 @@ class Estimate:
         """Return the (K,) columns of its table: estimates, standard errors and ends of intervals."""
         ends = self.intervals
         return {
-            "estimate": self.frequencies, "standard_error": self.standard_errors,
-            "lower": ends[:, 0], "upper": ends[:, 1],
-        }  # fmt: skip
+            "estimate": self.frequencies,
+            "standard_error": self.standard_errors,
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+        }
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Return what makes the estimates useless: shares that are below their standard errors."""
         vague = describe_vague_shares(
-            self.mechanism, self.origins[:, None] + self.combinations, self.letters, self.columns,
-            self.confidence, self.kind, self.people / self.effective,
-        )  # fmt: skip
+            self.mechanism,
+            self.origins[:, None] + self.combinations,
+            self.letters,
+            self.columns,
+            self.confidence,
+            self.kind,
+            self.people / self.effective,
+        )
         return (vague,) if vague else ()
 
     def describe_confidence(self, confidence: float | None = None) -> str:
@@ -464,13 +471,25 @@ def estimate(
     occurred = seen > 0
     centred = weights - (weights @ law)[:, None]
     return Estimate(
-        letters=rows.names, origins=origins, values=values,
+        letters=rows.names,
+        origins=origins,
+        values=values,
         covariance=(centred * law) @ centred.T / people,
-        people=number, effective=people, total=total,
-        confidence=share, method=method, kind=_check_interval_kind(intervals),
-        log_likelihood=float(seen[occurred] @ np.log((f @ m.matrix)[occurred])), fit=fit,
-        mechanism=m, counts=seen, combinations=combinations, weights=weights, law=law, expected=likely,
-    )  # fmt: skip
+        people=number,
+        effective=people,
+        total=total,
+        confidence=share,
+        method=method,
+        kind=_check_interval_kind(intervals),
+        log_likelihood=float(seen[occurred] @ np.log((f @ m.matrix)[occurred])),
+        fit=fit,
+        mechanism=m,
+        counts=seen,
+        combinations=combinations,
+        weights=weights,
+        law=law,
+        expected=likely,
+    )
 
 
 def _count_weighted(

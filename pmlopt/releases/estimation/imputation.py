@@ -185,9 +185,13 @@ class PooledEstimates:
         """Return the (d,) columns of its table."""
         ends = self.intervals
         return {
-            "estimate": self.estimates, "standard_error": self.standard_errors,
-            "lower": ends[:, 0], "upper": ends[:, 1], "degrees": self.degrees, "missing": self.missing,
-        }  # fmt: skip
+            "estimate": self.estimates,
+            "standard_error": self.standard_errors,
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+            "degrees": self.degrees,
+            "missing": self.missing,
+        }
 
     def to_pandas(self) -> Any:
         """Return a pandas frame of the table.

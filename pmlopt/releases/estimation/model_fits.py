@@ -125,11 +125,20 @@ def read_model(
     design, back = orthogonalize_columns(names, designs[..., rows])
     branches = list(_list_branches(frame, law_design, bool(letters)))
     return ModelParts(
-        frame, chosen, letters, tuple(names), rows, places, response.take(rows), design, back,
-        tuple(branch.take(rows) for branch in branches), worth,
+        frame,
+        chosen,
+        letters,
+        tuple(names),
+        rows,
+        places,
+        response.take(rows),
+        design,
+        back,
+        tuple(branch.take(rows) for branch in branches),
+        worth,
         None if clusters is None else _read_clusters(clusters, frame.row_count)[frame.kept],
         weights is not None or clusters is not None,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)

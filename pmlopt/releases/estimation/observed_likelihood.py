@@ -192,10 +192,12 @@ class ObservedLikelihood:
     def _take(self, people: slice) -> ObservedLikelihood:
         """Return the likelihood of some people."""
         return ObservedLikelihood(
-            self.response.take(people), [design[..., people] for design in self.designs],
+            self.response.take(people),
+            [design[..., people] for design in self.designs],
             self.released[:, people],
-            [branch.take(people) for branch in self.law], self.weights[people],
-        )  # fmt: skip
+            [branch.take(people) for branch in self.law],
+            self.weights[people],
+        )
 
     def compute_posterior(self, parameters: FloatArray) -> FloatArray:
         """Compute (K, n) the probabilities of the true values, given all that was seen of a person."""
@@ -338,10 +340,12 @@ def maximize_observed(
 
     found = optimize.minimize(
         lambda parameters: -evaluate(parameters).value / total,
-        start, jac=compute_gradient,
+        start,
+        jac=compute_gradient,
         hess=lambda parameters: evaluate(parameters).information / total,
-        method="trust-exact", options={"gtol": 1e-7, "maxiter": 500},
-    )  # fmt: skip
+        method="trust-exact",
+        options={"gtol": 1e-7, "maxiter": 500},
+    )
     parameters = found.x
     slope = np.abs(compute_gradient(found.x)).max()
     if not slope < 1e-5:

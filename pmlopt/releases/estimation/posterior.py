@@ -44,9 +44,11 @@ class FrequencyPosterior:
         """Return the (K,) columns of its table: means, deviations and ends of intervals."""
         ends = self.intervals
         return {
-            "mean": self.mean, "standard_deviation": self.standard_deviations,
-            "lower": ends[:, 0], "upper": ends[:, 1],
-        }  # fmt: skip
+            "mean": self.mean,
+            "standard_deviation": self.standard_deviations,
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+        }
 
     @property
     def intervals(self) -> FloatArray:

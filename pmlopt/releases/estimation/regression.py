@@ -87,10 +87,13 @@ class FittedModel:
         """Return the (d,) columns of its table."""
         ends = self.intervals
         return {
-            "coefficient": self.coefficients, "standard_error": self.standard_errors,
-            "lower": ends[:, 0], "upper": ends[:, 1], "noisy": self.noisy,
+            "coefficient": self.coefficients,
+            "standard_error": self.standard_errors,
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+            "noisy": self.noisy,
             "information": self.information,
-        }  # fmt: skip
+        }
 
     def to_pandas(self) -> Any:
         """Return a pandas frame of coefficients, standard errors and ends of intervals.
@@ -228,12 +231,20 @@ def model(
     covariance[:, lost] = np.nan
     covariance[lost, lost] = np.inf
     return FittedModel(
-        formula=formula, family=parts.family, letters=parts.letters, names=names,
-        coefficients=coefficients, covariance=covariance, noisy=fit_noisy(parts),
-        information=_compute_information(fit, jacobian, lost), people=len(parts.weights),
-        log_likelihood=fit.log_likelihood, confidence=share, robust=is_robust,
+        formula=formula,
+        family=parts.family,
+        letters=parts.letters,
+        names=names,
+        coefficients=coefficients,
+        covariance=covariance,
+        noisy=fit_noisy(parts),
+        information=_compute_information(fit, jacobian, lost),
+        people=len(parts.weights),
+        log_likelihood=fit.log_likelihood,
+        confidence=share,
+        robust=is_robust,
         warnings=tuple(_describe_doubts(fit, jacobian, is_robust)),
-    )  # fmt: skip
+    )
 
 
 def _compute_information(fit: ModelFit, jacobian: FloatArray, lost: IntArray) -> FloatArray:

@@ -116,9 +116,14 @@ def level_from_samples(
     lower, x, y = test.find_largest(tail / test.cells, 1)
     upper, _, _ = test.find_largest(tail, -1)
     return SampledLevel(
-        lower=max(0.0, lower), upper=max(0.0, upper), confidence=share, measure=measure,
-        letter=known.labels[x], output=outputs[y], samples=tuple(int(n) for n in drawn.sum(axis=1)),
-    )  # fmt: skip
+        lower=max(0.0, lower),
+        upper=max(0.0, upper),
+        confidence=share,
+        measure=measure,
+        letter=known.labels[x],
+        output=outputs[y],
+        samples=tuple(int(n) for n in drawn.sum(axis=1)),
+    )
 
 
 def samples_to_refute(

@@ -346,10 +346,15 @@ class LevelAudit(SampledLeakage):
     tests = AT_ANY_TIME
 
     def __init__(
-        self, epsilon: float, delta: float = 0.0, prior: PriorLike | None = None,
-        confidence: float = 0.95, outcomes: Sequence[Label] | None = None, *,
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        prior: PriorLike | None = None,
+        confidence: float = 0.95,
+        outcomes: Sequence[Label] | None = None,
+        *,
         deterministic: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(prior, confidence, deterministic=deterministic)
         self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
         self.delta = check_in_interval(delta, "[0, 1)", "delta", PrivacyError)
@@ -401,9 +406,12 @@ class LevelAudit(SampledLeakage):
 
 
 def samples_needed(
-    epsilon: float, delta: float, law: Numbers | TraceLeakage,
-    confidence: float = 0.95, power: float = 0.95,
-) -> int:  # fmt: skip
+    epsilon: float,
+    delta: float,
+    law: Numbers | TraceLeakage,
+    confidence: float = 0.95,
+    power: float = 0.95,
+) -> int:
     """Compute the sample size that is needed to confirm a tail of a deterministic program.
 
     A number n at which `leakage_from_samples(...).bound_tail(epsilon)` is at most delta with at least the

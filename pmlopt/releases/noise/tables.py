@@ -161,7 +161,7 @@ def compute_noise_moments(mechanism: MechanismLike) -> tuple[FloatArray, FloatAr
     released = _read_counts(m.outputs, "outputs")
     noise = (released[None, :] - counts[:, None]).astype(float)
     bias = (m.matrix * noise).sum(axis=1)
-    return bias, np.asarray((m.matrix * (noise - bias[:, None]) ** 2).sum(axis=1))
+    return bias, (m.matrix * (noise - bias[:, None]) ** 2).sum(axis=1)
 
 
 def add_zero_row(mechanism: MechanismLike) -> Mechanism:

@@ -284,11 +284,14 @@ def apply_folder(
             finished = _write_parts(work, groups, sources, draft, whole, executor)
         if about is not None:
             told = {
-                **about, "random": "the operating system" if seed is None else "a seed, for tests only",
+                **about,
+                "random": "the operating system" if seed is None else "a seed, for tests only",
                 "order": "that of the data" if keep_order else "random",
-                "kept": kept, "rows": rows, "dropped": dropped,
+                "kept": kept,
+                "rows": rows,
+                "dropped": dropped,
                 "files": {name: one.to_published() for name, one in finished.items()},
-            }  # fmt: skip
+            }
             disk.atomic_write(whole / SUMMARY, disk.encode_json_bytes(told))
         with report_os_errors(target, "cannot be made"):
             publish_new(whole, Path(target).absolute())
@@ -334,9 +337,14 @@ class _FolderWork:
         with open_table(source, may_be_empty=True) as table:
             if self.parts is None:
                 done = apply_columns(
-                    table, self.releases, target, keep=self.keep, drop_missing=self.drop_missing,
-                    seed=[*bits, order], keep_order=True,
-                )  # fmt: skip
+                    table,
+                    self.releases,
+                    target,
+                    keep=self.keep,
+                    drop_missing=self.drop_missing,
+                    seed=[*bits, order],
+                    keep_order=True,
+                )
             else:
                 draws = _RowDrawer(table, self.releases, self.keep, self.drop_missing, bits)
                 done = _write_buckets(draws, target, self.parts[name], order)

@@ -75,9 +75,15 @@ class _HistoryBeliefs:
         groups = len(self.law)
         pairs = len(self.times)
         shapes = {
-            "prior": (states,), "law": (groups, states), "times": (pairs,), "states": (pairs,),
-            "over": (groups, pairs, states), "settled": (groups,), "level": (groups,), "place": (people,),
-        }  # fmt: skip
+            "prior": (states,),
+            "law": (groups, states),
+            "times": (pairs,),
+            "states": (pairs,),
+            "over": (groups, pairs, states),
+            "settled": (groups,),
+            "level": (groups,),
+            "place": (people,),
+        }
         for name, shape in shapes.items():
             array = getattr(self, name)
             if array.shape != shape:
@@ -184,9 +190,16 @@ class StreamPopulation:
         n = first.chain.size
         none = np.zeros(0, dtype=np.int64)
         self._histories = _HistoryBeliefs(
-            1, first.chain.initial, first.chain.initial[None], none, none, np.zeros((1, 0, n)),
-            np.zeros(1), np.ones(1), np.zeros(len(self.names), dtype=np.int64),
-        ).add_present_values(first.privacy.epsilon)  # fmt: skip
+            1,
+            first.chain.initial,
+            first.chain.initial[None],
+            none,
+            none,
+            np.zeros((1, 0, n)),
+            np.zeros(1),
+            np.ones(1),
+            np.zeros(len(self.names), dtype=np.int64),
+        ).add_present_values(first.privacy.epsilon)
         self._told: list[IntArray] = []
         self._plan: _ReleasePlan | None = None
 
@@ -461,9 +474,19 @@ class StreamPopulation:
         # the margin must leave a constant output feasible, else the design has no solution
         over += more * np.minimum(1.0, room / np.maximum(more.sum(axis=1), 1e-300))[:, None]
         belief = BoundedBelief(
-            first.chain, first.privacy.epsilon, now.time, law, law, (1.0, 1.0), np.stack([now.prior] * 2),
-            now.times, now.states, over, over.sum(axis=1), -math.inf,
-        )  # fmt: skip
+            first.chain,
+            first.privacy.epsilon,
+            now.time,
+            law,
+            law,
+            (1.0, 1.0),
+            np.stack([now.prior] * 2),
+            now.times,
+            now.states,
+            over,
+            over.sum(axis=1),
+            -math.inf,
+        )
         # states that cannot be would be letters of probability 0, which a prior does not allow
         possible = np.flatnonzero(law > 0)
         utility = first.restrict_utility(law > 0)
@@ -533,10 +556,17 @@ class StreamPopulation:
         done = (ends <= factor * (1 + 1e-14)).all(axis=0) & (now.times <= now.time - 8)
         settled = np.maximum(now.settled[before], ends[:, done].max(axis=1, initial=0.0))
         moved = replace(
-            now, time=now.time + 1, prior=now.prior @ kernel, law=law, times=now.times[~done],
-            states=now.states[~done], over=over[:, ~done] if done.any() else over, settled=settled,
-            level=np.maximum(most, np.minimum(settled, factor)), place=place,
-        )  # fmt: skip
+            now,
+            time=now.time + 1,
+            prior=now.prior @ kernel,
+            law=law,
+            times=now.times[~done],
+            states=now.states[~done],
+            over=over[:, ~done] if done.any() else over,
+            settled=settled,
+            level=np.maximum(most, np.minimum(settled, factor)),
+            place=place,
+        )
         return moved if ended else moved.add_present_values(self._first.privacy.epsilon)
 
 
