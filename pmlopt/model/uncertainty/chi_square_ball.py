@@ -90,7 +90,8 @@ class ChiSquareBall(DivergenceBall):
         steps = np.diff(values, axis=0)
         below = np.cumsum(p, axis=0)
         # summed from the other end: one less the mass below loses the rare letters
-        above = np.cumsum(p[::-1], axis=0)[::-1][1:]
+        from_here = np.cumsum(p[::-1], axis=0)[::-1]
+        above = from_here[1:]
         none = np.zeros((1, matrix.shape[1]))
         # at each entry: A times the root of the radius, whose square may underflow without it, and V
         sums = np.vstack([none, np.cumsum(below[:-1] * steps, axis=0)])
@@ -98,10 +99,9 @@ class ChiSquareBall(DivergenceBall):
         variances = np.vstack([none, np.cumsum(grown, axis=0)])
         scaled = root * sums
         inside = (variances[1:] <= scaled[1:] ** 2) & (steps > 0)
-        last = np.vstack([inside, np.ones((1, matrix.shape[1]), dtype=bool)]).argmax(axis=0)[
-            None, :
-        ]
-        at = partial(_take_rows, last)
+        ended = np.ones(none.shape, dtype=bool)
+        last = np.vstack([inside, ended]).argmax(axis=0)
+        at = partial(_take_rows, last[None, :])
         mass = at(below)
         rest = at(np.vstack([above, none]))
         start = at(scaled)
@@ -110,7 +110,8 @@ class ChiSquareBall(DivergenceBall):
         missing = np.maximum(at(variances) - start**2, 0.0)
         next_end = at(np.vstack([scaled[1:], none + np.inf]))
         with np.errstate(divide="ignore", invalid="ignore"):
-            missing = np.where(missing > 0, missing / (1 - rest / (mass * self.radius)), 0.0)
+            needed = missing / (1 - rest / (mass * self.radius))
+        missing = np.where(missing > 0, needed, 0.0)
         missing = np.minimum(missing, next_end**2 - start**2)
         end = np.sqrt(start**2 + missing)
         step = missing / np.where(end > 0, end + start, 1.0) / (mass * root)
@@ -194,9 +195,8 @@ class ChiSquareBall(DivergenceBall):
             tops = np.where(tops > 0, tops, 1.0)
             cuts = self.find_multipliers(matrix / tops).sum(axis=0)
             held = found["below_cut"] = np.minimum(matrix, tops * cuts)
-        found["spread"] = np.sqrt(np.maximum((p * (held - p.T @ held) ** 2).sum(axis=0), 0.0))[
-            None, :
-        ]
+        variance = (p * (held - p.T @ held) ** 2).sum(axis=0)
+        found["spread"] = np.sqrt(np.maximum(variance, 0.0))[None, :]
         return found
 
 

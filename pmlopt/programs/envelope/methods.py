@@ -192,7 +192,7 @@ def _solve_at_level(program: ProcessedFailureProgram, options: MethodOptions) ->
     exact = np.concatenate(program.rational_mechanism.laws) / program.rational_mechanism.total
     law = np.asarray(exact[occurring], dtype=float)
     apart = gains[:, occurring]
-    closed = (apart < 0).all(axis=1)
+    closed = np.asarray((apart < 0).all(axis=1))
     none = repair_attack(own, np.zeros(own.T.shape))
     message = "the linear program at epsilon"
     if level == 0 or closed.all():

@@ -244,20 +244,22 @@ class TwoValueSearch(ColumnSearch):
         return (low + step * sets)[allowed[:, 0]]
 
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
-        # all N single moves of all K sets at once: (K, N) values by rank-one updates
         """Improve each of (K, N) columns by one local-search step, where that increases its value."""
+        # all N single moves of all K sets at once: (K, N) values by rank-one updates
         sets = _find_high_sets(columns)
         rows = np.arange(len(columns))
         # a member leaves, another letter enters
         sign = np.where(sets, -1.0, 1.0)
-        allowed, low, step = self._compute_two_values((sets @ self.p)[:, None] + sign * self.p)
+        mass = (sets @ self.p)[:, None] + sign * self.p
+        allowed, low, step = self._compute_two_values(mass)
         # the products of the constant, and those of each set with and without a letter
         along = sets @ form
         ones = form.sum(axis=0)
         own = (along * sets).sum(axis=1)[:, None] + 2 * sign * along + np.diag(form)
         mixed = (sets @ ones)[:, None] + sign * ones
         squares = low**2 * float(ones.sum()) + 2 * low * step * mixed + step**2 * own
-        costs = low * float(pi.sum()) + step * ((sets @ pi)[:, None] + sign * pi)
+        prices = (sets @ pi)[:, None] + sign * pi
+        costs = low * float(pi.sum()) + step * prices
         best = np.where(allowed, squares - costs, -np.inf).argmax(axis=1)
         sets[rows, best] ^= allowed[rows, best]
         _, low, step = self._compute_two_values((sets @ self.p)[:, None])
@@ -272,14 +274,14 @@ class TwoValueSearch(ColumnSearch):
         """Find the probability of the high set at which the two values have the largest variance."""
         masses = np.linspace(0.005, 0.995, 199) * min(1.0, self.family.max_mass)
         allowed, _, step = self._compute_two_values(masses)
-        return float(masses[np.where(allowed, masses * (1 - masses) * step**2, 0.0).argmax()])
+        variances = np.where(allowed, masses * (1 - masses) * step**2, 0.0)
+        return float(masses[variances.argmax()])
 
     def _compute_two_values(self, mass: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
         """Compute the two values of columns for a high set of this mass, and whether it is feasible."""
         allowed = mass < self.family.max_mass * (1 - TIE_ATOL)
-        low, step, _ = self.family.compute_values(
-            np.where(allowed, mass, 0.0), np.zeros(mass.shape)
-        )
+        safe_mass = np.where(allowed, mass, 0.0)
+        low, step, _ = self.family.compute_values(safe_mass, np.zeros(mass.shape))
         return allowed, low, step
 
 
@@ -357,9 +359,11 @@ class BoxColumnSearch(ColumnSearch):
         slope = columns @ form
         along = slope / p - slope[rows, middle][:, None] / mass
         own = np.diag(form)
-        square = own / p**2 - 2 * form[middle] / (p * mass) + own[middle][:, None] / mass**2
+        mixed = 2 * form[middle] / (p * mass)
+        square = own / p**2 - mixed + own[middle][:, None] / mass**2
         cost = pi / p - pi[middle][:, None] / mass
-        best = (2 * step * along + step**2 * square - step * cost).argmax(axis=1)
+        gained = 2 * step * along + step**2 * square - step * cost
+        best = gained.argmax(axis=1)
         moved = columns.copy()
         change = step[rows, best]
         moved[rows, best] += change / p[best]
@@ -380,10 +384,12 @@ class LPColumnSearch(ColumnSearch):
         """Return the HiGHS solver of the search, built once."""
         rows, columns = self.cone.rows.shape
         system = sparse.csc_array(np.vstack([self.cone.rows, self.cone.mean]))
+        lower = np.append(np.zeros(rows), 1.0)
+        upper = np.append(np.full(rows, np.inf), 1.0)
         model = highs.build_columnwise_model(
             np.zeros(columns),
             (-np.inf, np.inf),
-            (np.append(np.zeros(rows), 1.0), np.append(np.full(rows, np.inf), 1.0)),
+            (lower, upper),
             (system.indptr, system.indices, system.data),
         )
         return highs.load_model(model, highs.RESTART_OPTIONS)
@@ -438,7 +444,8 @@ def list_start_sets(size: int, set_fraction: float) -> BoolArray:
     if size > MAX_RELAXED_LETTERS:
         return _list_rotations(size, set_fraction)
     place = np.arange(size)
-    intervals = np.array([(place >= i) & (place <= j) for i in range(size) for j in range(i, size)])
+    first, last = np.triu_indices(size)
+    intervals = (place >= first[:, None]) & (place <= last[:, None])
     drawn = np.random.default_rng(0).random((2 * len(intervals), size)) < 0.4
     sets = np.unique(np.concatenate([intervals, ~intervals, drawn]), axis=0)
     return sets[sets.any(axis=1) & ~sets.all(axis=1)]
@@ -465,7 +472,8 @@ def _list_rotations(size: int, set_fraction: float) -> BoolArray:
             lost = now
     # unit columns make the rank full where rotations lack it
     turned = [np.roll(base, turn) for base in bases for turn in range(size)]
-    return np.unique(np.array([*turned, *np.eye(size, dtype=bool)]), axis=0)
+    single = np.eye(size, dtype=bool)
+    return np.unique(np.array([*turned, *single]), axis=0)
 
 
 def _sum_inverses(squares: FloatArray) -> float:

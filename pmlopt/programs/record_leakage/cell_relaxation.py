@@ -298,7 +298,8 @@ class _CellIterates:
         if self.of.free_count:
             wanted = np.maximum(-gradient[:, 1 : self.signed], 0.0).sum(axis=1)
         gradient[:, : self.signed] -= pull
-        move: FloatArray = np.linalg.solve(hessian, -gradient[:, :, None])[:, :, 0]
+        solved = np.linalg.solve(hessian, -gradient[:, :, None])
+        move = np.asarray(solved[:, :, 0], dtype=np.float64)
         # linearised complementarity: slack times multiplier equals the barrier
         slack_move = pull - self.slack - ratios * move[:, : self.signed]
         slope = (gradient * move).sum(axis=1)

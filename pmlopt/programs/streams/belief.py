@@ -360,22 +360,23 @@ class BoundedBelief:
     def _compute_entry_slack(self) -> FloatArray:
         """Return (R,) the additional slack of entrywise bounds over sum bounds; 0 up to rounding."""
         slack = self.over[:, self._possible_states].sum(axis=1) - self.sums
-        return np.asarray(
-            np.where(slack > self.SLACK_RTOL * np.abs(self.over).sum(axis=1), slack, 0.0)
-        )
+        rounding = self.SLACK_RTOL * np.abs(self.over).sum(axis=1)
+        return np.asarray(np.where(slack > rounding, slack, 0.0))
 
     def build_requirement(self, epsilon: float, cap: float) -> Requirement:
         """Build the requirement on the next release from the final level epsilon and the current cap."""
         possible = self._possible_states
-        told = np.log(np.maximum(_bound_lifts(self.epsilon, self.sums, self.total), 1e-300))
-        more = math.exp(epsilon) - np.exp(told + compute_budgets(told, epsilon, cap, self.time))
+        lifts = _bound_lifts(self.epsilon, self.sums, self.total)
+        told = np.log(np.maximum(lifts, 1e-300))
+        budgets = compute_budgets(told, epsilon, cap, self.time)
+        more = math.exp(epsilon) - np.exp(told + budgets)
         up = more >= 0
         rows = self.over + more[:, None] * np.where(up[:, None], self.high, self.low)
         ends = np.where(up, self.total[1], self.total[0])
-        slack = self._compute_entry_slack + more * (
-            np.where(up, self.high[possible].sum(), self.low[possible].sum()) - ends
-        )
-        slack = np.where(slack > self.SLACK_RTOL * np.abs(rows).sum(axis=1), slack, 0.0)
+        mass = np.where(up, self.high[possible].sum(), self.low[possible].sum())
+        slack = self._compute_entry_slack + more * (mass - ends)
+        rounding = self.SLACK_RTOL * np.abs(rows).sum(axis=1)
+        slack = np.where(slack > rounding, slack, 0.0)
         rows = rows[:, possible]
         binds = (rows > 0).any(axis=1) & (self.over[:, possible] > 0).any(axis=1)
         above = np.maximum(rows[binds], 0.0)
@@ -388,12 +389,13 @@ class BoundedBelief:
         denominators = np.vstack([below[exact], shares.reshape(-1, n)])
         if not len(numerators):
             return PML(-math.log(self.law[possible].min()))  # whatever is told is within the level
-        sides = numerators.sum(axis=1), denominators.sum(axis=1)
-        each = np.log(sides[1] / sides[0])
+        upper = numerators.sum(axis=1)
+        lower = denominators.sum(axis=1)
+        each = np.log(lower / upper)
         if each.min() < 0:
             # nothing can be told of which the bounds show that it is within the level
             return PML(0.0)
-        return RatioBound(numerators / sides[0][:, None], denominators / sides[1][:, None], each)
+        return RatioBound(numerators / upper[:, None], denominators / lower[:, None], each)
 
     def update(self, emits: FloatArray) -> tuple[BoundedBelief, float, dict[int, float]]:
         """Update the bounds after an output; see `ExactBelief.update`."""

@@ -138,7 +138,7 @@ def _search_fewer_outputs(lifts: FloatArray, at_most: int) -> IntArray | None:
     best = None
     for _ in range(MAX_CORNERS):
         # a random linear cost is minimised at a vertex of the face, which has few outputs
-        costs: FloatArray = rng.random(lifts.shape[1])
+        costs: FloatArray = np.asarray(rng.random(lifts.shape[1]))
         for _ in range(MAX_REWEIGHTINGS):
             try:
                 weights = master.solve(costs=-costs)[1]

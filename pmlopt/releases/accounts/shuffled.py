@@ -207,7 +207,8 @@ def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) ->
         mass *= np.exp(people * log_moment - s * total + slack)
         # summed from the far end: small masses first, so that they are not lost in large ones
         tails = np.cumsum(mass[::-1])[::-1]
-        after = np.append(np.cumsum(tails[:0:-1])[::-1], 0.0) * (step / people)
+        beyond = np.cumsum(tails[:0:-1])[::-1]
+        after = np.append(beyond, 0.0) * (step / people)
     last = float(total[-1])
     above = 0.0
     if start + count <= people * steps:
@@ -231,8 +232,9 @@ def _project_to_grid(
     at = np.concatenate([floor, floor + 1]).astype(np.int64)
     # a split that keeps the mean is a convex order: the excess can only grow, by Jensen
     masses = np.concatenate([law * (1 - part), law * part])
-    found, where = np.unique(at[masses > 0], return_inverse=True)
-    weights = np.bincount(where, masses[masses > 0]).astype(float)
+    occurs = masses > 0
+    found, where = np.unique(at[occurs], return_inverse=True)
+    weights = np.bincount(where, masses[occurs]).astype(float)
     return np.minimum(found, steps).astype(float), weights, not bool(on.all())
 
 
@@ -246,9 +248,8 @@ def _convolve(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatAr
     transform = np.fft.rfft(line)
     # the power in polar form: repeated products would gather an error for each person
     size = np.abs(transform)
-    power = np.exp(people * np.log(np.maximum(size, 1e-300))) * np.exp(
-        1j * people * np.angle(transform)
-    )
+    power_size = np.exp(people * np.log(np.maximum(size, 1e-300)))
+    power = power_size * np.exp(1j * people * np.angle(transform))
     units = 8 * UNIT_ROUNDOFF * math.log2(GRID_LENGTH)
     off = units * math.sqrt(GRID_LENGTH) * float(np.linalg.norm(law))
     spread = float(np.mean(np.minimum(size + off, 1.0) ** (people - 1)))
@@ -480,9 +481,11 @@ def _list_means(values: FloatArray, law: FloatArray, people: int) -> tuple[Float
     logs = np.array([math.lgamma(people + 1)])
     factorials = np.array([math.lgamma(k + 1) for k in range(people + 1)])
     for place, (value, mass) in enumerate(zip(values.tolist(), law.tolist(), strict=True)):
-        last = place == len(values) - 1
-        taken = counts if last else np.concatenate([np.arange(count + 1) for count in counts])
-        rows = np.arange(len(counts)) if last else np.repeat(np.arange(len(counts)), counts + 1)
+        rows = np.arange(len(counts))
+        taken = counts
+        if place < len(values) - 1:
+            rows = np.repeat(rows, counts + 1)
+            taken = np.concatenate([np.arange(count + 1) for count in counts])
         counts = counts[rows] - taken
         sums = sums[rows] + taken * value
         logs = logs[rows] - factorials[taken] + taken * math.log(mass)
@@ -500,8 +503,10 @@ def _compute_listed_level(means: FloatArray, masses: FloatArray, delta: float) -
     terms = weights * (means[order] - 1)
     worth = np.cumsum(terms)
     above = np.cumsum(weights)
-    rounding = (len(means) + 4) * np.finfo(np.longdouble).eps * (np.cumsum(np.abs(terms)) + delta)
-    return round_up(float(((worth - delta + rounding) / above).max(initial=0.0)))
+    sizes = np.cumsum(np.abs(terms)) + delta
+    rounding = (len(means) + 4) * np.finfo(np.longdouble).eps * sizes
+    levels = (worth - delta + rounding) / above
+    return round_up(float(levels.max(initial=0.0)))
 
 
 def bound_relative_rounding(terms: int) -> float:

@@ -164,16 +164,18 @@ def samples_to_refute(
     chance = check_in_interval(power, "(0, 1)", "the power", InputError, ", such as 0.95")
     _check_measure(measure)
     claim = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    matrix = m.matrix[:, m.support]
     with np.errstate(divide="ignore"):
-        exact = _compute_ratios(known.pmf, m.matrix[:, m.support], m.matrix[:, m.support], measure)
+        exact = _compute_ratios(known.pmf, matrix, matrix, measure)
     x, y = np.unravel_index(int(exact.argmax()), exact.shape)
     if exact[x, y] <= claim:
         raise PrivacyError(
             f"the mechanism leaks {exact[x, y]:.9g} nats and keeps its claim of {claim:g}: nothing is to be "
             "caught; give a lower epsilon"
         )
-    column = m.matrix[:, m.support][:, y]
-    other = min((k for k in range(known.size) if k != x), key=lambda k: column[k], default=x)
+    column = matrix[:, y]
+    others = (k for k in range(known.size) if k != x)
+    other = min(others, key=lambda k: column[k], default=x)
     cell = np.arange(known.size) if measure == "pml" else np.array([x, other])
     upward = cell == x
     end = (1 - share) / 2 / _count_cells(known.size, len(m.outputs), measure)
@@ -186,14 +188,12 @@ def samples_to_refute(
 
         tail = (1 - chance) / len(cell)
         seen = np.zeros(known.size)
-        seen[cell] = np.where(
-            upward, binom.ppf(tail, samples, column[cell]), binom.isf(tail, samples, column[cell])
-        )
+        few = binom.ppf(tail, samples, column[cell])
+        many = binom.isf(tail, samples, column[cell])
+        seen[cell] = np.where(upward, few, many)
         drawn = np.stack([seen, samples - seen], axis=1)
-        return (
-            _CellTest(known.pmf, drawn, measure).compute_end(int(x), int(cell[-1]), 0, end, 1)
-            > claim
-        )
+        test = _CellTest(known.pmf, drawn, measure)
+        return test.compute_end(int(x), int(cell[-1]), 0, end, 1) > claim
 
     if (needed := find_min_integer(is_enough, most_planned)) is None:
         raise PrivacyError(
@@ -260,10 +260,15 @@ class _CellTest:
         The ratio of the entry to the sum of the others is quasilinear and the set convex: its extreme is
         where the slopes of the logarithms of all tails are a multiple mu of those of the ratio, a root.
         """
-        pml = self._measure == "pml"
         letters = np.arange(len(self._p))
-        rest = letters[letters != x] if pml else letters[(letters != x) & (letters == other)]
-        weights, own_mass = (self._p[rest], self._p[x]) if pml else (np.ones(len(rest)), 0.0)
+        if self._measure == "pml":
+            rest = letters[letters != x]
+            weights = self._p[rest]
+            own_mass = self._p[x]
+        else:
+            rest = letters[(letters != x) & (letters == other)]
+            weights = np.ones(len(rest))
+            own_mass = 0.0
         if len(rest) == 0:
             return 0.0
         own = _BinomialTails(self._seen[[x], y], self._missed[[x], y], end == 1)
@@ -283,13 +288,10 @@ class _CellTest:
             nonlocal mine, q
             q, rates = others.find_by_slope(log_mu + np.log(weights), span, q)
             whole = weights @ q
-            mine, rate = own.find_by_slope(
-                np.array([log_mu + math.log(whole)]), own_span, mine, elastic=True
-            )
-            rise = (
-                weights @ np.abs(rates)
-                + abs(rate[0]) * (1 + weights @ rates / whole) * whole / mine[0]
-            )
+            own_slope = np.array([log_mu + math.log(whole)])
+            mine, rate = own.find_by_slope(own_slope, own_span, mine, elastic=True)
+            own_rise = abs(rate[0]) * (1 + weights @ rates / whole) * whole / mine[0]
+            rise = weights @ np.abs(rates) + own_rise
             spent = -own.log_tail(mine).sum() - others.log_tail(q).sum()
             return float(spent) - budget, math.exp(log_mu) * float(rise)
 
@@ -311,7 +313,8 @@ class _CellTest:
 
     def _compute_floors(self, tail: float) -> FloatArray:
         """Compute upper limits of the cells' lower bounds, for pruning."""
-        own, others = self._compute_boxes(math.exp(-self._compute_budget(tail) / self._entries))
+        share = self._compute_budget(tail) / self._entries
+        own, others = self._compute_boxes(math.exp(-share))
         if self._measure == "pml":
             return _compute_ratios(self._p, own, others, "pml")[None]
         return _log_pairs(own, others)
@@ -334,9 +337,10 @@ class _CellTest:
             most = np.where(rise > 0, below + budget / parts / rise, 0.0)
         found = np.full((1, *fall.shape), np.inf)
         for x in range(len(found[0])):
-            weights = np.where(np.arange(len(self._p)) == x, 0.0, self._p)[:, None]
-            tangents = (above[x], fall[x]), (below, np.where(weights > 0, rise, 0.0))
-            ratio = _max_ratio(*tangents, (lowest, most), weights)
+            weights = self._p[:, None].copy()
+            weights[x] = 0.0
+            slopes = np.where(weights > 0, rise, 0.0)
+            ratio = _max_ratio((above[x], fall[x]), (below, slopes), (lowest, most), weights)
             with np.errstate(invalid="ignore"):
                 level = np.log(ratio) - np.log1p(self._p[x] * ratio)
             found[0, x] = np.where(np.isfinite(ratio), level, np.inf)
@@ -435,7 +439,7 @@ class _BinomialTails:
     def furthest_probability(self, tail: float) -> FloatArray:
         """Compute the (m,) probabilities q at which T(q) equals `tail`, rounded outward."""
         if tail >= 1:
-            return np.ones(len(self.seen)) if self.upward else np.zeros(len(self.seen))
+            return np.full(len(self.seen), float(self.upward))
         return find_interval_end(self.seen, self.missed, tail, is_upper=not self.upward)
 
     def search_span(self, budget: float, elastic: bool = False) -> tuple[FloatArray, ...]:
@@ -465,25 +469,28 @@ class _BinomialTails:
         low = np.where(sign * (at_most - log_slope) > 0, most, least)
         high = np.where(sign * (at_least - log_slope) <= 0, least, most)
         q = np.clip(start, low, high)
-        q = np.where((q == low) | (q == high), (low + high) / 2, q)
+        at_end = (q == low) | (q == high)
+        q = np.where(at_end, (low + high) / 2, q)
         for k in range(self.NEWTON_STEPS + MAX_BISECTIONS):
             slope, bend = self.log_slope_and_bend(q, elastic)
             miss = slope - log_slope
-            odds = np.exp(np.clip(-miss / (bend * q * (1 - q)), -50.0, 50.0))
+            newton_step = -miss / (bend * q * (1 - q))
+            odds = np.exp(np.clip(newton_step, -50.0, 50.0))
             new = q * odds / (q * odds + (1 - q))
-            if ((low == high) | (np.abs(new - q) <= 1e-12 * q * (1 - q))).all():
+            enough = 1e-12 * q * (1 - q)
+            if ((low == high) | (np.abs(new - q) <= enough)).all():
                 break
             # the bracket shrinks at every step, even where Newton's point is outside of it
             onward = sign * miss > 0
             low = np.where(onward, q, low)
             high = np.where(onward, high, q)
-            new = np.where(
-                (new > low) & (new < high) & (k < self.NEWTON_STEPS), new, (low + high) / 2
-            )
-            if (np.abs(new - q) <= 1e-12 * q * (1 - q)).all():
+            is_inside = (new > low) & (new < high) & (k < self.NEWTON_STEPS)
+            new = np.where(is_inside, new, (low + high) / 2)
+            if (np.abs(new - q) <= enough).all():
                 break
             q = new
-        return q, np.where((q > least) & (q < most), 1 / bend, 0.0)
+        is_between = (q > least) & (q < most)
+        return q, np.where(is_between, 1 / bend, 0.0)
 
     def log_slope(self, q: FloatArray) -> FloatArray:
         """Compute log `|d log_tail T / d q|`: beta density over its tail."""
@@ -499,7 +506,9 @@ class _BinomialTails:
         slope = self.log_slope(q)
         own = np.exp(slope)
         bend = a / q - b / (1 - q) - (own if self.upward else -own)
-        return (slope + np.log(q), bend + 1 / q) if elastic else (slope, bend)
+        if elastic:
+            return slope + np.log(q), bend + 1 / q
+        return slope, bend
 
 
 def _check_table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, Labels]:
