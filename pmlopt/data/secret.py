@@ -202,10 +202,10 @@ class Secret(Record):
         head, *body = table.rows
         if len(head) < 2:
             raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
-        if len(head) == 4 and head[-1].strip().lower() in NUMBER_HEADERS:
+        counts = head[-1].strip().lower() in NUMBER_HEADERS
+        if len(head) == 4 and counts:
             check_row_names(path, table.rows)
         name = head[0].strip() or "the secret"
-        counts = head[-1].strip().lower() in NUMBER_HEADERS
         first = parse_labels([row[0] for row in body])
         second = parse_labels([row[1] for row in body])
         if len(head) == 2 and counts:
@@ -303,9 +303,10 @@ class Secret(Record):
     @cached_property
     def prior(self) -> Prior:
         """Return the marginal law of X under the first joint law."""
+        weights = self.weights[0].sum(axis=0)
         if self.counted:
-            return Prior.from_counts(self.weights[0].sum(axis=0).tolist(), self.labels)
-        return Prior(_normalize_weights(self.weights[0].sum(axis=0)[None])[0], self.labels)
+            return Prior.from_counts(weights.tolist(), self.labels)
+        return Prior(_normalize_weights(weights[None])[0], self.labels)
 
     @property
     def law(self) -> FloatArray:

@@ -518,15 +518,16 @@ def _rename_to_new(source: Path, target: Path) -> None:
     """
     # a call through ctypes raises no audit event, as `os.rename` would
     sys.audit("os.rename", source, target, -1, -1)
+    exists = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
     if (renameat2 := _renameat2()) is not None:
         names = os.fsencode(source), os.fsencode(target)
         if renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_NOREPLACE) == 0:
             return
         if ctypes.get_errno() == errno.EEXIST:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+            raise exists
         # a kind of folder, or a kernel, that does not have it
     if os.path.lexists(target):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        raise exists
     source.rename(target)
 
 

@@ -107,7 +107,8 @@ class RobustRenyiPML(FiniteOrderBound):
         if not columns.size or (least <= 0).any():
             return {"renyi_pml": math.inf if columns.size else 0.0}
         low = np.zeros(columns.shape[1])
-        high = np.maximum(self._find_threshold(columns, low)[1], 0.0) / least
+        over = np.maximum(self._find_threshold(columns, low)[1], 0.0)
+        high = over / least
         for _ in range(MAX_CHORD_STEPS):
             below_zero = np.minimum(self._find_threshold(columns, high)[1], 0.0)
             low = np.maximum(low, high + below_zero / least)

@@ -235,21 +235,23 @@ class _ColumnGeneration:
             self.value, self.weights, self.duals = self.master.solve(self.deadline)
             self.lifts = self.master.lifts
             self.worths = self.master.worths
-            if self.bound - self.value <= self.allowed:
+            if self._is_closed():
                 return "gap reached"
             if self.deadline.expired:
                 return TIME_LIMIT
             # after 500 rounds the current mechanism is returned with its gap
             if self.rounds > 500:
                 return "no proof within the rounds"
-            if self._price_once(smoothing) or self.bound - self.value <= self.allowed:
+            if self._price_once(smoothing) or self._is_closed():
                 continue
             if smoothing:
                 # below 0.2 the master's multipliers are used without smoothing
                 smoothing = 0.7 * smoothing if smoothing > 0.2 else 0.0
             elif not (isinstance(self.pricer, SplitPricer) and self._relax_once(self.pricer)):
-                closed = self.bound - self.value <= self.allowed
-                return "gap reached" if closed else "no column improves"
+                return "gap reached" if self._is_closed() else "no column improves"
+
+    def _is_closed(self) -> bool:
+        return self.bound - self.value <= self.allowed
 
     def _mix_at_once(self) -> bool:
         """Mix columns that are known from the start; return whether that closes the gap."""
@@ -304,7 +306,7 @@ class _ColumnGeneration:
         self.worths = worths[used]
         self.weights = weights[used]
         self.duals = costs
-        return self.bound - self.value <= self.allowed
+        return self._is_closed()
 
     def _mix_first_columns(self) -> bool:
         """Mix the first columns without a linear program; return whether that closes the gap.
@@ -327,7 +329,7 @@ class _ColumnGeneration:
         self.worths = master.worths[tight][used]
         self.weights = weights[used]
         self.value = float(self.worths @ self.weights)
-        return self.bound - self.value <= self.allowed
+        return self._is_closed()
 
     def _mix_by_least_squares(self, lifts: FloatArray) -> FloatArray | None:
         """Find (K,) weights that meet the rows, in a fiftieth of the time of a linear program.
@@ -364,7 +366,7 @@ class _ColumnGeneration:
         if base + priced.upper_bound < self.bound:
             self.bound = base + priced.upper_bound
             self.multipliers = rho
-        if self.bound - self.value <= self.allowed or priced.best_value <= least:
+        if self._is_closed() or priced.best_value <= least:
             return False
         # columns good at smoothed multipliers may be useless at the master's: those are dropped
         return self._add_columns(priced.columns, self.duals if smoothing else None)

@@ -233,7 +233,10 @@ def _find_integer_row(
     size = len(support)
     wanted = target[support] * keys
     unit = np.eye(size)
-    bounded = [optimize.LinearConstraint(np.append(np.ones(size), np.zeros(size)), keys, keys)]
+    # the numbers of the row come first, then their distances from those that are wanted
+    of_row = np.append(np.ones(size), np.zeros(size))
+    upper = np.append(np.full(size, float(keys)), np.full(size, np.inf))
+    bounded = [optimize.LinearConstraint(of_row, keys, keys)]
     for row in rows:
         scale = float(np.abs(row.coefficients[support]).max()) or 1.0
         low, high = row.integer_bounds(keys)
@@ -243,9 +246,9 @@ def _find_integer_row(
     bounded.append(optimize.LinearConstraint(np.hstack([unit, unit]), wanted, np.inf))
     # How long the whole numbers of one row are looked for.
     solved = optimize.milp(
-        np.append(np.zeros(size), np.ones(size)),  # the distance, entry by entry
-        integrality=np.append(np.ones(size), np.zeros(size)),
-        bounds=optimize.Bounds(0, np.append(np.full(size, float(keys)), np.full(size, np.inf))),
+        1 - of_row,
+        integrality=of_row,
+        bounds=optimize.Bounds(0, upper),
         constraints=bounded,
         options={"time_limit": 10.0},
     )
