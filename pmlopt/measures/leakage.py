@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core.numbers.arrays import FloatArray, Label, integers_over_common_denominator
+from pmlopt.core.numbers.arrays import FloatArray, Label, Labels, integers_over_common_denominator
 from pmlopt.core.numbers.blocks import iterate_row_blocks
 from pmlopt.core.numbers.concave import Local, maximize_over_laws
 from pmlopt.core.numbers.logarithms import log_ratio_up
@@ -47,7 +47,7 @@ class MinMeanSet(Protocol):
     def polytope(self) -> Any:
         """Return the set as linear inequalities; None without such a form."""
 
-    def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
+    def check_letters(self, letters: Labels, owner: str) -> None:
         """Raise an error where letters differ from the set's."""
 
 
@@ -61,7 +61,8 @@ def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
         >>> float(log_quotient(1.0, 1e-20)), float(log_quotient(0.0, 0.5))
         (1e-20, inf)
     """
-    below, gap = np.asarray(low, dtype=float), np.asarray(difference, dtype=float)
+    below = np.asarray(low, dtype=float)
+    gap = np.asarray(difference, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # log1p keeps the digits of a ratio near 1; for a large one the quotient may overflow
         near = np.log1p(gap / below)
@@ -95,7 +96,8 @@ def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray
     rounding = (matrix.shape[0] + 2) * float(np.finfo(float).eps)
     # an inner product of N terms errs by about N units in the last place of its size
     moved[np.abs(moved) <= rounding * ((above + below) @ rest)] = 0.0
-    up, down = above.sum(axis=1), below.sum(axis=1)
+    up = above.sum(axis=1)
+    down = below.sum(axis=1)
     # Sums of two rows that differ by no more, as a share of both, are the same but for rounding.
     moved += np.outer(np.where(np.abs(up - down) <= 1e-12 * (up + down), 0.0, up - down), least)
     under = below @ matrix
@@ -404,7 +406,8 @@ def _compute_leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_] | None)
         counted: (N, M) the letters, at all others of which the column is 0; None for all of them.
     """
     peaks = m.matrix.max(axis=0)
-    support, (means, gaps) = peaks > 0, np.zeros((2, len(peaks)))
+    support = peaks > 0
+    means, gaps = np.zeros((2, len(peaks)))
     units = np.where(support, peaks, 1.0)
     for rows in iterate_row_blocks(m.matrix.shape):
         short = (peaks - m.matrix[rows]) / units
@@ -535,7 +538,8 @@ def pointwise_cost(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
     p, m = pair_with_prior(prior, mechanism)
     columns = m.matrix[:, m.support]
     # over the peak, as for the leakage: rare outputs would lose digits to underflow
-    peaks, lowest = columns.max(axis=0), columns.min(axis=0)
+    peaks = columns.max(axis=0)
+    lowest = columns.min(axis=0)
     found = np.full(len(m.outputs), -np.inf)
     found[m.support] = log_quotient(lowest / peaks, p.pmf @ ((columns - lowest) / peaks))
     return found

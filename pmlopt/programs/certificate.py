@@ -449,7 +449,9 @@ class RequirementCertificate(Certificate):
         """
         measured, relative_error = self.float_levels
         # differences of products up to twice the share count as none: a level next to 0 may hide them
-        up, limits, above = {}, self.privacy.limits, False
+        up = {}
+        limits = self.privacy.limits
+        above = False
         for name, level in measured.items():
             up[name] = level
             if math.isfinite(level):

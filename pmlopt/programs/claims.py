@@ -175,7 +175,8 @@ def check_confidence(over: Any, prior: Any) -> Claim:
     near = 1e-9
     delta = over.delta
     if isinstance(over, JointLaws):
-        balls, most = (over.law, *over.conditionals), math.log(delta)
+        balls = (over.law, *over.conditionals)
+        most = math.log(delta)
         # union bound: each ball misses its law with its own probability
         known = [one for one in balls if isinstance(one, L1Ball) and one.center.counts is not None]
         logs = [_log_miss_probability(one) for one in known]

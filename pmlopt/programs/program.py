@@ -22,6 +22,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     Label,
+    Labels,
     check_integer,
     check_labels_of_size,
 )
@@ -116,7 +117,7 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
         return None
 
     @property
-    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return the row and column labels of the mechanism; None where they are free."""
         return None, None
 
@@ -568,9 +569,7 @@ Outputs = int | Iterable[Label] | None
 """The outputs of a design: their number, their labels, or None for those that the utility has."""
 
 
-def resolve_outputs(
-    inputs: tuple[Label, ...], columns: int | tuple[Label, ...] | None, outputs: Outputs
-) -> tuple[Label, ...]:
+def resolve_outputs(inputs: Labels, columns: int | Labels | None, outputs: Outputs) -> Labels:
     """Return the output labels, after checking their number against the columns of the utility."""
     if outputs is None:
         if columns is None or columns == len(inputs):

@@ -214,8 +214,11 @@ def _iterate_cleaned(
     program: Program[Any], certificate: DesignCertificate, matrix: FloatArray
 ) -> Iterator[FloatArray]:
     """Iterate over mechanisms with less dust that meet the requirement exactly, the cleanest first."""
-    prior, privacy = certificate.prior, certificate.privacy
-    largest, entries, tried = matrix.max(axis=0), matrix[matrix > 0], 0
+    prior = certificate.prior
+    privacy = certificate.privacy
+    largest = matrix.max(axis=0)
+    entries = matrix[matrix > 0]
+    tried = 0
     for limit in DUST_LIMITS:
         count = np.count_nonzero(entries <= limit)
         # rows may consist of such entries; or the dust is that of the limit before, or none
@@ -263,7 +266,9 @@ def _join_repairs(first: RepairRecord, before: FloatArray, after: FloatArray) ->
 
 def _with_certificate(found: MethodResult[C], certificate: C) -> MethodResult[C]:
     """Return a result with another mechanism for the same program, from which the next one may start."""
-    before, arrays, form = found.certificate, dict(found.arrays), found.closed_form
+    before = found.certificate
+    arrays = dict(found.arrays)
+    form = found.closed_form
     if arrays.get("matrix") is before.mechanism.matrix:
         arrays["matrix"] = certificate.mechanism.matrix
     if form is not None:

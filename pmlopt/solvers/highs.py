@@ -149,7 +149,8 @@ def run_loaded(
         save: what a next solve can start from.
     """
     solver.run()
-    status, solution = solver.getModelStatus(), solver.getSolution()
+    status = solver.getModelStatus()
+    solution = solver.getSolution()
     steps = (
         solver.getInfoValue("simplex_iteration_count"),
         solver.getInfoValue("ipm_iteration_count"),
@@ -220,8 +221,10 @@ def build_options(options: MethodOptions) -> dict[str, Any]:
 
 def build_compiled_model(data: dict[str, Any]) -> LinearModel:
     """Convert a compiled problem to a model for HiGHS."""
-    right, equalities = data["b"], data["dims"].zero
-    lower, upper = data["lower_bounds"], data["upper_bounds"]
+    right = data["b"]
+    equalities = data["dims"].zero
+    lower = data["lower_bounds"]
+    upper = data["upper_bounds"]
     bounds = -np.inf if lower is None else lower, np.inf if upper is None else upper
     # cvxpy puts equations first; all others are upper limits only
     rows = np.where(np.arange(len(right)) < equalities, right, -np.inf), right
@@ -376,7 +379,8 @@ def build_block_model(task: BlockLP) -> LinearModel:
         cells[:, :, 1] = block.weights[0, :, None]
     # of a scalar of one output: in the sums, in the mean, in the upper ends
     entries = np.zeros((len(block.lower), 2 * n + has_means))
-    entries[:, :n], entries[:, -n:] = block.lower[:, None], (block.lower - block.upper)[:, None]
+    entries[:, :n] = block.lower[:, None]
+    entries[:, -n:] = (block.lower - block.upper)[:, None]
     if block.weights is not None and block.mean is not None:
         entries[:, n] = block.lower * block.weights.sum() - block.mean[0]
     # the places of the entries are the same for all programs of a size
@@ -405,7 +409,8 @@ def _lay_out_block(
     Returns:
         The arrays of a `LinearModel` but for costs and values.
     """
-    cells, ends = np.arange(n * m), n + m * has_means
+    cells = np.arange(n * m)
+    ends = n + m * has_means
     # row-major cells: the quotient by M is the letter, the rest the output
     letter, output = np.divmod(cells, m)
     means = [n + output] if has_means else []

@@ -27,6 +27,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Label = Hashable
+Labels = tuple[Label, ...]
 
 
 class DefaultLabels(tuple[int, ...]):

@@ -113,7 +113,8 @@ def shrink_whole_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """
     if array.dtype != np.float64 or not array.size:
         return array
-    low, high = float(array.min()), float(array.max())
+    low = float(array.min())
+    high = float(array.max())
     # negated, so that what is no number is not converted
     if not (low >= -(2.0**31) and high < 2.0**31):
         return array

@@ -68,7 +68,8 @@ def geometric(size: int, epsilon: float) -> Mechanism:
     if n < 2:
         raise PrivacyError("the geometric mechanism needs two letters or more")
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
-    letters, down = np.arange(n), math.exp(-level)
+    letters = np.arange(n)
+    down = math.exp(-level)
     # expm1 keeps the digits of 1 - e^-level for small levels
     inside = np.full(n, -math.expm1(-level) / (1 + down))
     inside[[0, -1]] = 1 / (1 + down)

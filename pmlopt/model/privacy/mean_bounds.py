@@ -233,12 +233,15 @@ class MeanBounds(Requirement):
             keeps = {one.kind: one.exp_neg_exponent for one in bounds}
             if keeps.keys() != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}:
                 return super().cone_block(prior)
-            low, high = keeps[BoundKind.MEAN_OVER_MIN], 1 / keeps[BoundKind.MAX_OVER_MEAN]
-            ends, mean = (np.array([low]), np.array([high])), np.ones((1, 1))
+            low = keeps[BoundKind.MEAN_OVER_MIN]
+            high = 1 / keeps[BoundKind.MAX_OVER_MEAN]
+            ends = (np.array([low]), np.array([high]))
+            mean = np.ones((1, 1))
             return (
                 ColumnBlock(*ends, np.ones(1), prior.pmf[None, :], mean) if low < 1 < high else None
             )
-        kind, exp_neg_epsilon = bounds[0].kind, bounds[0].exp_neg_exponent
+        kind = bounds[0].kind
+        exp_neg_epsilon = bounds[0].exp_neg_exponent
         if bounds[0].over is not None:
             return bounds[0].over.cone_block(exp_neg_epsilon)
         if kind == BoundKind.MAX_OVER_MEAN:
@@ -282,7 +285,8 @@ class MeanBounds(Requirement):
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute max sum_xy p[x] gains[x,y] P[x,y] over matrices P >= 0 that meet the requirement."""
-        p, bounds = prior.pmf, self.bounds_for(prior)
+        p = prior.pmf
+        bounds = self.bounds_for(prior)
         if len(bounds) > 1:
             nats = {one.kind: one.exponent for one in bounds}
             if nats.keys() != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}:
@@ -317,7 +321,8 @@ class MeanBounds(Requirement):
         A column that is 1 on some letters and c on the others, with the least mean m of those letters, meets
         `1 <= e^eps (c + (1 - c) m)` up to c = (e^-eps - m) / (1 - m).
         """
-        bound, none = self.bounds_for(prior)[0], np.zeros((prior.size, 0))
+        bound = self.bounds_for(prior)[0]
+        none = np.zeros((prior.size, 0))
         # beyond that many letters the means take as long as the search that they spare
         if len(self.bounds) > 1 or bound.over is None or prior.size > 100:
             return none
@@ -427,7 +432,8 @@ def declare_bounds(
     bounds: Sequence[MeanBound], mechanism: cp.Expression, law: cp.Variable
 ) -> CvxpyConstraints:
     """Build the cvxpy constraints of mean inequalities on an (N, M) variable and its output law."""
-    ones, shape = np.ones((mechanism.shape[0], 1)), (1, mechanism.shape[1])
+    ones = np.ones((mechanism.shape[0], 1))
+    shape = (1, mechanism.shape[1])
     constraints: dict[str, cp.Constraint] = {}
     variables: dict[str, cp.Variable] = {}
     for one in bounds:

@@ -15,6 +15,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     Label,
+    Labels,
     abbreviate,
     copy_float_array,
 )
@@ -112,7 +113,8 @@ def tabulate_plain_labels(
         return None
     if function in (hamming, match):  # labels of these kinds are equal where they are one key
         places = {label: place for place, label in enumerate(dict.fromkeys([*inputs, *outputs]))}
-        rows, columns = (np.array([places[one] for one in own]) for own in (inputs, outputs))
+        rows = np.array([places[one] for one in inputs])
+        columns = np.array([places[one] for one in outputs])
         found = np.full((len(rows), len(columns)), 1.0 if function is hamming else 0.0)
         np.copyto(found, 1.0 - found[0, 0], where=rows[:, None] == columns)
         return found
@@ -164,8 +166,8 @@ class LinearUtility(Utility):
     def from_fields(
         cls,
         matrix: PairFunction | Annotated[FloatArray, Shape("letters", "outputs")],
-        letters: Annotated[tuple[Label, ...], Shape("letters")] | None = None,
-        outputs: Annotated[tuple[Label, ...], Shape("outputs")] | None = None,
+        letters: Annotated[Labels, Shape("letters")] | None = None,
+        outputs: Annotated[Labels, Shape("outputs")] | None = None,
     ) -> LinearUtility:
         """Build the utility from a saved file's fields."""
         return cls(
@@ -178,17 +180,17 @@ class LinearUtility(Utility):
         return "gain" if self.maximised else "loss"
 
     @property
-    def letters(self) -> tuple[Label, ...] | None:
+    def letters(self) -> Labels | None:
         """Return the row labels of the utility matrix; None without labels."""
         return self.axes[0]
 
     @property
-    def outputs(self) -> tuple[Label, ...] | None:
+    def outputs(self) -> Labels | None:
         """Return the column labels of the utility matrix; None without labels."""
         return self.axes[1]
 
     @property
-    def fixed_outputs(self) -> int | tuple[Label, ...] | None:
+    def fixed_outputs(self) -> int | Labels | None:
         """Return the outputs (or their number) fixed by a utility matrix; None for a function."""
         return None if callable(self.matrix) else self.axes[1] or np.asarray(self.matrix).shape[1]
 
@@ -255,7 +257,8 @@ class LinearUtility(Utility):
         if not (sampled := LinearUtility.count_sampled_pairs(self, space)):
             xs = space.decode_labels(space.list_letters(), letters=True)
             ys = space.decode_labels(space.list_letters(outputs=True))
-            values, places = self.evaluate_table(xs, ys).ravel(), space.list_orbits().ravel()
+            values = self.evaluate_table(xs, ys).ravel()
+            places = space.list_orbits().ravel()
             found = np.empty(orbits.count)
             found[places[::-1]] = values[::-1]  # the first of each orbit
             self._check_constant(
@@ -268,7 +271,8 @@ class LinearUtility(Utility):
                 "function of two letters, or CoordinateLoss(...)"
             )
         # a fixed seed: the same utility is accepted or refused at every call
-        rng, found = np.random.default_rng(0), np.empty(0)
+        rng = np.random.default_rng(0)
+        found = np.empty(0)
         for probe in range(sampled // orbits.count):
             pairs = space.draw_images(rng) if probe else space.choose_representatives()
             sides = list(

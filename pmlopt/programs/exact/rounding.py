@@ -68,7 +68,8 @@ def round_rows_to_grid(matrix: FloatArray, grid: int = GRID_DENOMINATOR) -> Floa
 
 def _select_largest(values: FloatArray, sizes: IntArray) -> BoolArray:
     """Select so many of the largest entries of each row; of equal ones the first."""
-    rows, width = np.arange(len(values)), values.shape[1]
+    rows = np.arange(len(values))
+    width = values.shape[1]
     # sorting the values is much faster than ranking their places
     edge = np.sort(values, axis=1)[rows, np.minimum(width - sizes, width - 1)]
     chosen, tied = values > edge[:, None], values == edge[:, None]
@@ -159,7 +160,8 @@ def compute_exact_violations(
     """
     occurs = matrix.max(axis=0) > 0  # a column of zeros adds nothing to any bound
     occurring = matrix if occurs.all() else matrix[:, occurs]
-    own, numbers = privacy.for_prior(prior), None
+    own = privacy.for_prior(prior)
+    numbers = None
     if occurring.size >= 1_000 and own.compares_means:
         from pmlopt.programs.exact.grid_matrix import GridMatrix
 
@@ -280,7 +282,7 @@ def approximate_repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -
     # mixing in the output's own law leaves that law unchanged
     law = prior.pmf @ clean
     theta = float(compute_mixing_weights(prior, privacy, clean, law).max())
-    return np.asarray((1 - theta) * clean + theta * law)
+    return (1 - theta) * clean + theta * law
 
 
 def _mix_until_satisfied(
@@ -428,7 +430,7 @@ def _mix_columns(
     mixed += weights * means
     mixed *= mixed.max(axis=0) > noise
     mixed /= mixed.sum(axis=1, keepdims=True)
-    return np.asarray(mixed)
+    return mixed
 
 
 def compute_mixing_weights(
