@@ -102,6 +102,7 @@ THRESHOLDS = [
     ("choosing/epsilon.md", '"monthly" from 1.203', 0.3),
     ("choosing/epsilon.md", '"weekly" from 1.386', 0.25),
     ("choosing/epsilon.md", '"daily" from 2.302', 0.1),
+    ("tutorials/estimate.md", "Below 0.105 nats", 0.9),
     ("tutorials/waves.md", "`-log 0.4 = 0.916` nats", 0.4),
     ("tutorials/waves.md", "from 0.105 nats on", 0.9),
     ("tutorials/survey.md", "`-log 0.35`, 1.049 nats", 0.35),
