@@ -10,6 +10,8 @@ from collections import Counter
 import pytest
 from documents import ROOT, module
 
+from pmlopt import PML, MutualInformation, Prior, design, solve
+
 public_names = module("public_names")
 
 DOCS = ROOT / "docs"
@@ -119,6 +121,21 @@ def test_a_level_from_which_harm_is_possible_is_rounded_down(
     assert stated in " ".join(read_page(page).split())
     level = next(float(one) for one in re.findall(r"\d+\.\d{2,}", stated) if float(one) != share)
     assert level <= -math.log(share) < level + 0.01
+
+
+def test_what_the_outputs_of_the_page_on_information_reveal() -> None:
+    page = " ".join(read_page("columns.md").split())
+    prior = Prior.from_counts({"a": 40, "b": 30, "c": 20, "d": 10})
+    matrix = solve(design(prior, PML(0.5), MutualInformation())).mechanism.matrix
+    shares = prior.pmf @ matrix
+    assert (matrix[:, 0] == 0).tolist() == [False, False, True, True]
+    assert (matrix[1, 2:] == 0).all()
+    assert f"{shares[[0, 2, 3]].sum():.0%}".replace("%", " %") + " of the people get" in page
+    after = prior.pmf[0] * matrix[0, 1] / shares[1]
+    assert (
+        f"for {100 * shares[1]:.0f} % of the people, its probability falls from 40 % to {100 * after:.0f} %"
+        in page
+    )
 
 
 def find_torn_tables(text: str) -> list[str]:
