@@ -7,10 +7,20 @@ import math
 import re
 from collections import Counter
 
+import numpy as np
 import pytest
 from documents import ROOT, module
 
-from pmlopt import PML, MutualInformation, Prior, design, solve
+from pmlopt import (
+    PML,
+    MutualInformation,
+    Prior,
+    closed_forms,
+    design,
+    ldp_level,
+    leakage_level,
+    solve,
+)
 
 public_names = module("public_names")
 
@@ -136,6 +146,23 @@ def test_what_the_outputs_of_the_page_on_information_reveal() -> None:
         f"for {100 * shares[1]:.0f} % of the people, its probability falls from 40 % to {100 * after:.0f} %"
         in page
     )
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.05, 0.1])
+def test_what_pml_implies_of_the_odds_in_the_first_region(epsilon: float) -> None:
+    prior = [0.4, 0.3, 0.2, 0.1]
+    stated = epsilon - math.log((1 - 0.9 * math.exp(epsilon)) / 0.1)
+    assert ldp_level(closed_forms.high_privacy(prior, epsilon)) == pytest.approx(stated, rel=1e-9)
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        matrix = rng.dirichlet([0.3] * 3, 4)
+        shares = prior @ matrix
+        weight = (math.exp(epsilon) - 1) / (
+            (matrix / shares).max() - 1
+        )  # then the level is epsilon
+        mixed = weight * matrix + (1 - weight) * shares
+        assert leakage_level(prior, mixed) == pytest.approx(epsilon, rel=1e-9)
+        assert ldp_level(mixed) <= stated + 1e-9
 
 
 def find_torn_tables(text: str) -> list[str]:
