@@ -144,7 +144,8 @@ def register(connection: Any, name: str, mechanism: MechanismLike) -> None:
         >>> connection.sql("SELECT release(smokes) FROM (VALUES ('no'), ('yes')) AS t(smokes)").fetchall()
         [('yes',), ('no',)]
     """
-    kernel, first = BatchRelease.of_arrays(mechanism), as_mechanism(mechanism).inputs[0]
+    kernel = BatchRelease.of_arrays(mechanism)
+    first = as_mechanism(mechanism).inputs[0]
     width = len(first) if isinstance(first, tuple) else 1
     _create(connection, name, _make_drawer(kernel), width, _SQL[kernel.array_type])
 

@@ -248,8 +248,11 @@ def _round_to_letters(letters: NDArray[Any], values: NDArray[Any]) -> NDArray[An
             max(abs(int(end)) for side in (letters, values) for end in (side.min(), side.max()))
             >= 2**62
         )
-        letters, values = (side.astype(object if far else np.int64) for side in (letters, values))
+        kind = object if far else np.int64
+        letters = letters.astype(kind)
+        values = values.astype(kind)
     above = np.clip(np.searchsorted(letters, values), 1, max(1, len(letters) - 1))
-    low, high = letters[above - 1], letters[np.minimum(above, len(letters) - 1)]
+    low = letters[above - 1]
+    high = letters[np.minimum(above, len(letters) - 1)]
     nearest = np.where(np.abs(values - low) <= np.abs(high - values), low, high)
     return _to_exact_array(nearest.tolist()) if nearest.dtype == object else np.asarray(nearest)

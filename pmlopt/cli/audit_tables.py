@@ -137,7 +137,9 @@ class AuditTables:
                 "rules_out": list(one.excluded),
             }  # fmt: skip
             rows.append(row if own is None else {**row, "about_secret": float(own[y])})
-        return sorted(rows, key=lambda row: -row["leakage" if own is None else "about_secret"])
+        # outputs that differ in the last digits stay in their order, on every machine
+        name = "leakage" if own is None else "about_secret"
+        return sorted(rows, key=lambda row: -round(row[name], 12))
 
     def list_output_rows(
         self, most: int | None = None

@@ -13,7 +13,9 @@ MAX_SHOWN_ENTRIES = 12
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = MAX_SHOWN_CHARACTERS
-_SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxtuple = 3, MAX_SHOWN_ENTRIES, MAX_SHOWN_ENTRIES
+_SHORT.maxlevel = 3
+_SHORT.maxlist = MAX_SHOWN_ENTRIES
+_SHORT.maxtuple = MAX_SHOWN_ENTRIES
 
 
 def describe_value(value: Any) -> str:

@@ -109,8 +109,10 @@ class Grid:
         """Compute the (size, size) minimum distances between boxes."""
         squares = np.zeros((self.size, self.size))
         for axis, period in enumerate(self.periods):
-            low, high = self.lower[:, axis, None], self.upper[:, axis, None]
-            least, most = low.T, high.T
+            low = self.lower[:, axis, None]
+            high = self.upper[:, axis, None]
+            least = low.T
+            most = high.T
             # (size, size): at most one of the two differences is positive, none where intervals overlap
             apart = np.maximum(np.maximum(low - most, least - high), 0.0)
             if period is not None:
@@ -124,9 +126,8 @@ class Grid:
         """Compute the (boxes, M) maximum distances between boxes and points."""
         squares: FloatArray = np.zeros(1)
         for axis, period in enumerate(self.periods):
-            low, high = (
-                side[boxes, axis, None] - points[None, :, axis] for side in (self.lower, self.upper)
-            )
+            low = self.lower[boxes, axis, None] - points[None, :, axis]
+            high = self.upper[boxes, axis, None] - points[None, :, axis]
             ends = np.maximum(_wrap_difference(low, period), _wrap_difference(high, period))
             if period is not None:
                 half = period / 2

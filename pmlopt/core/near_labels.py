@@ -112,8 +112,10 @@ def _describe_text_difference(one: str, other: str) -> str:
     """Describe how two spelling variants differ."""
     if "".join(one.split()) == "".join(other.split()):
         return "spaces"
-    one, other = (" ".join(text.split()) for text in (one, other))
+    one = " ".join(one.split())
+    other = " ".join(other.split())
     if one.casefold() == other.casefold():
         return "case"
-    one, other = (unicodedata.normalize("NFKC", text).casefold() for text in (one, other))
+    one = unicodedata.normalize("NFKC", one).casefold()
+    other = unicodedata.normalize("NFKC", other).casefold()
     return "Unicode form" if one == other else "number format"

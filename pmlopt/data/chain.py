@@ -16,6 +16,7 @@ from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     FloatArray,
     Label,
+    Labels,
     abbreviate,
     check_labels_of_size,
     check_nonnegative,
@@ -52,7 +53,7 @@ class Chain(Record):
 
     initial: Annotated[FloatArray, Shape("N")]
     kernels: Annotated[FloatArray, Shape("T", "N", "N")]
-    labels: tuple[Label, ...]
+    labels: Labels
     over: Annotated[FloatArray, Shape("ends", "T", "N", "N")] | None
 
     def __init__(
@@ -85,7 +86,8 @@ class Chain(Record):
                     "and sum to one"
                 )
         # laws within the tolerance are divided: an error would grow with each step of the chain
-        first, moves = normalize_laws(first), normalize_laws(moves)
+        first = normalize_laws(first)
+        moves = normalize_laws(moves)
         names = check_labels_of_size(labels, len(first), "the states", PriorError)
         bounds = None if over is None else _check_kernel_bounds(moves, over)
         vars(self).update(initial=first, kernels=moves, labels=names, over=bounds)
@@ -147,7 +149,7 @@ class Chain(Record):
         found = self.initial
         for step in range(1, time):
             found = found @ self.kernel(step)
-        return np.asarray(found)
+        return found
 
     def stationary(self) -> FloatArray:
         """Compute the (N,) stationary law of the kernel.
@@ -183,7 +185,7 @@ def normalize_laws(laws: FloatArray) -> FloatArray:
     sums = np.array([math.fsum(row) for row in rows.tolist()])
     off = np.abs(sums - 1) > rows.shape[1] * np.finfo(float).eps
     divided = np.where(off[:, None], rows / np.where(off, sums, 1.0)[:, None], rows)
-    return np.asarray(divided.reshape(laws.shape))
+    return divided.reshape(laws.shape)
 
 
 def _sort_states(states: Collection[Label], order: Sequence[Label] | None) -> list[Any]:
@@ -196,7 +198,7 @@ def _sort_states(states: Collection[Label], order: Sequence[Label] | None) -> li
 
 def count_moves(
     sequences: Iterable[Sequence[Label]], labels: Iterable[Label] | None = None
-) -> tuple[tuple[Label, ...], FloatArray, FloatArray]:
+) -> tuple[Labels, FloatArray, FloatArray]:
     """Count first states (N,) and transitions (N, N) of sequences.
 
     Raises:
@@ -219,7 +221,8 @@ def count_moves(
             if strange is None
             else f"{strange!r} is none of {abbreviate(names)}"
         )
-    firsts, moves = np.zeros(len(names)), np.zeros((len(names), len(names)))
+    firsts = np.zeros(len(names))
+    moves = np.zeros((len(names), len(names)))
     np.add.at(firsts, [place[states[0]] for states in seen if states], 1)
     pairs = [(place[a], place[b]) for states in seen for a, b in pairwise(states)]
     if pairs:
@@ -228,7 +231,7 @@ def count_moves(
 
 
 def smooth_counts(
-    labels: tuple[Label, ...], firsts: FloatArray, moves: FloatArray, smoothing: float
+    labels: Labels, firsts: FloatArray, moves: FloatArray, smoothing: float
 ) -> tuple[FloatArray, FloatArray]:
     """Compute initial law and kernel from smoothed counts.
 
@@ -236,7 +239,8 @@ def smooth_counts(
         PriorError: nothing is known of where a state moves to.
     """
     more = check_nonnegative(smoothing, "what is added to counts", PriorError)
-    firsts, moves = firsts + more, moves + more
+    firsts = firsts + more
+    moves = moves + more
     left = moves.sum(axis=1)
     if not left.all():
         raise PriorError(

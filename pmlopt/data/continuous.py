@@ -248,9 +248,11 @@ def _compute_masses_and_errors(
         raise PriorError(
             f"the law {law!r:.60} has an atom at {edges[0]}: take letters in place of numbers"
         )
-    masses, rounding = np.diff(below), _bound_tail_rounding(below)[1:]
+    masses = np.diff(below)
+    rounding = _bound_tail_rounding(below)[1:]
     if hasattr(law, "sf"):
-        beyond, upper = np.asarray(law.sf(edges), dtype=float), below[:-1] > 0.5
+        beyond = np.asarray(law.sf(edges), dtype=float)
+        upper = below[:-1] > 0.5
         masses[upper] = -np.diff(beyond)[upper]
         rounding[upper] = _bound_tail_rounding(beyond)[:-1][upper]
     if not (np.isfinite(masses).all() and (masses >= 0).all() and masses.sum() > 0):

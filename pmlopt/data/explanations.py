@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from pmlopt.core.near_labels import describe_difference
-from pmlopt.core.numbers.arrays import DefaultLabels, FloatArray, Label, make_label_key
+from pmlopt.core.numbers.arrays import DefaultLabels, FloatArray, Labels, make_label_key
 
 
 def explain_sums(matrix: FloatArray) -> str:
     """Explain row sums that differ from one, from row and column sums."""
     # only a hint in a message: nothing is transposed or divided here
-    down, across = matrix.sum(axis=0), matrix.sum(axis=1)
+    down = matrix.sum(axis=0)
+    across = matrix.sum(axis=1)
     for total, written in ((1.0, ""), (100.0, "in percent")):
         near = 1e-2 * total
         if total > 1 and np.abs(across - total).max() <= near:
@@ -25,7 +26,7 @@ def explain_sums(matrix: FloatArray) -> str:
     return "divide each row by its sum if rounding explains it"
 
 
-def explain_sizes(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
+def explain_sizes(labels: Labels, inputs: Labels) -> str:
     """Describe letters that are on one side only; empty text for none."""
     if isinstance(labels, DefaultLabels) or isinstance(inputs, DefaultLabels):
         return ""
@@ -43,6 +44,7 @@ def explain_sizes(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
         known = set(map(make_label_key, other))
         alone = [label for label in side if make_label_key(label) not in known]
         if alone:
-            named, close = ", ".join(map(repr, alone[:5])), describe_difference(alone[:1], other)
+            named = ", ".join(map(repr, alone[:5]))
+            close = describe_difference(alone[:1], other)
             return f": {named} {words}{close}; {remedy}"
     return ""

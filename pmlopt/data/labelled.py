@@ -39,6 +39,7 @@ from pmlopt.core.numbers.arrays import (
     NUMBER_HEADERS,
     DefaultLabels,
     Label,
+    Labels,
     abbreviate,
     are_plain_labels,
     check_labels_of_size,
@@ -51,7 +52,7 @@ from pmlopt.core.numbers.counts import CountedTuples
 from pmlopt.core.records.record import parse_json
 from pmlopt.errors import InputError
 
-Axes = tuple[tuple[Label, ...] | None, ...]
+Axes = tuple[Labels | None, ...]
 Numbers: TypeAlias = ArrayLike | Mapping[Any, Any] | os.PathLike[str]
 """What holds numbers, with labels or without: frames and series of other libraries too."""
 
@@ -91,7 +92,8 @@ class LabelledArray:
             InputError: of the class `error`: a label is not known or occurs twice, or one is missing; or
                 there are no labels, and more or fewer entries than known labels.
         """
-        found, size = self.axes[axis], _axis_size(self.values, axis)
+        found = self.axes[axis]
+        size = _axis_size(self.values, axis)
         if found is None:
             side = "entries" if len(self.axes) == 1 else ("rows", "columns")[axis]
             if size != len(known):
@@ -174,7 +176,8 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
         )
     else:
         orders = orders[:1]
-    labels, numbers = _clean_labels(names, what, error), columns[-1]
+    labels = _clean_labels(names, what, error)
+    numbers = columns[-1]
     if labels is None or None in orders:
         return LabelledArray(numbers, (labels,), what)
     # `value_counts` puts the commonest first, also of a column that declares an order
@@ -222,7 +225,8 @@ def read_labelled_table(
         return LabelledArray(_list_rows(data, what, error), (None, None), what)
     if not is_frame(found):
         raise error(f"{what} are one column: give a table with two sides")
-    names, columns = get_row_names(found), get_column_names(found)
+    names = get_row_names(found)
+    columns = get_column_names(found)
     if names is None and columns is not None:
         names, columns, found = _take_first_column_as_labels(found, columns, what, error)
     return LabelledArray(
@@ -236,7 +240,8 @@ def _read_file(
     path: os.PathLike[str], door: Any, read: Any, error: type[InputError]
 ) -> LabelledArray:
     """Read a labelled file: typed labels of Parquet, parsed text labels of CSV."""
-    ending, what = Path(path).suffix.lower(), str(path)
+    ending = Path(path).suffix.lower()
+    what = str(path)
     if ending in (".parquet", ".pq") and (door is read_vector or ending == ".pq"):
         from pmlopt.core.matrices.parquet import read_parquet_table
 
@@ -458,7 +463,7 @@ def _is_number_or_text(value: Any) -> bool:
 
 def _clean_labels(
     labels: Iterable[Any] | None, what: str, error: type[InputError]
-) -> tuple[Label, ...] | None:
+) -> Labels | None:
     """Convert labels of input data; raise an error for missing ones."""
     if labels is None:
         return None

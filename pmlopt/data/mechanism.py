@@ -29,6 +29,7 @@ from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
+    Labels,
     abbreviate,
     check_labels_of_size,
     copy_float_array,
@@ -85,8 +86,8 @@ class Mechanism(SuggestsAttributes):
     }  # fmt: skip
 
     matrix: FloatArray
-    inputs: tuple[Label, ...]
-    outputs: tuple[Label, ...]
+    inputs: Labels
+    outputs: Labels
 
     def __init__(
         self,
@@ -97,14 +98,16 @@ class Mechanism(SuggestsAttributes):
         values: Any = matrix
         if not (type(matrix) is np.ndarray and matrix.ndim == 2):
             found = read_labelled_table(matrix, "the mechanism", MechanismError)
-            values, (rows_named, columns_named) = found.values, found.axes
+            values = found.values
+            rows_named, columns_named = found.axes
             if (rows_named is not None and inputs is not None) or (
                 columns_named is not None and outputs is not None
             ):
                 raise MechanismError(
                     "the matrix carries its labels already: leave out `inputs` and `outputs`"
                 )
-            inputs, outputs = rows_named or inputs, columns_named or outputs
+            inputs = rows_named or inputs
+            outputs = columns_named or outputs
         array = copy_float_array(values, 2, "the mechanism", MechanismError)
         rows = check_labels_of_size(
             inputs, array.shape[0], "the mechanism's inputs", MechanismError
@@ -128,7 +131,7 @@ class Mechanism(SuggestsAttributes):
         vars(self).update(matrix=array, inputs=rows, outputs=columns)
 
     @property
-    def output_names(self) -> tuple[Label, ...]:
+    def output_names(self) -> Labels:
         """Return the outputs as files name them: y0, y1, ... where only the inputs have labels.
 
         Examples:
@@ -205,11 +208,10 @@ class Mechanism(SuggestsAttributes):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        index, columns = (
-            import_pandas().Index(list(side), tupleize_cols=False)
-            for side in (self.inputs, self.outputs)
-        )
-        return import_pandas().DataFrame(self.matrix, index=index, columns=columns)
+        pandas = import_pandas()
+        index = pandas.Index(list(self.inputs), tupleize_cols=False)
+        columns = pandas.Index(list(self.outputs), tupleize_cols=False)
+        return pandas.DataFrame(self.matrix, index=index, columns=columns)
 
     def to_latex(self, digits: int = 4) -> str:
         r"""Return the matrix as a LaTeX table, for the package booktabs.
@@ -266,8 +268,8 @@ class Mechanism(SuggestsAttributes):
                    [0. , 1. ]])
         """
         after = as_mechanism(channel)
-        inputs, outputs = len(after.inputs), len(self.outputs)
-        check_one_for_each("the channel has", inputs, "inputs", outputs, "outputs", MechanismError)
+        sizes = len(after.inputs), "inputs", len(self.outputs), "outputs"
+        check_one_for_each("the channel has", *sizes, MechanismError)
         check_labels_match(
             after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs"
         )
@@ -462,7 +464,7 @@ def find_rows(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
 
 
 def wrap_checked_matrix(
-    matrix: FloatArray, inputs: tuple[Label, ...], outputs: tuple[Label, ...] | None = None
+    matrix: FloatArray, inputs: Labels, outputs: Labels | None = None
 ) -> Mechanism:
     """Wrap a computed, already validated matrix and labels without copies.
 
@@ -512,7 +514,8 @@ def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
     if isinstance(prior, Mechanism) or isinstance(mechanism, Prior):
         raise MechanismError("the prior comes first, and then the mechanism")
     # sizes before labels: labels of another number can never be brought into one order
-    p, m = as_prior(prior), as_mechanism(mechanism)
+    p = as_prior(prior)
+    m = as_mechanism(mechanism)
     if p.size != len(m.inputs):
         raise MechanismError(
             f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs"
@@ -552,8 +555,8 @@ def pair_with_names(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
 
 
 def check_labels_match(
-    left: tuple[Label, ...],
-    right: tuple[Label, ...],
+    left: Labels,
+    right: Labels,
     left_name: str,
     right_name: str,
     error: type[InputError] = MechanismError,
@@ -565,7 +568,8 @@ def check_labels_match(
         or have_same_labels(left, right)
     ):
         return
-    one, other = abbreviate(left), abbreviate(right)
+    one = abbreviate(left)
+    other = abbreviate(right)
     if have_same_label_set(left, right):
         raise error(
             f"{left_name} {one} and {right_name} {other} are the same in another order: "

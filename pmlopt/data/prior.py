@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     Label,
+    Labels,
     abbreviate,
     check_integer,
     check_labels_of_size,
@@ -94,7 +96,7 @@ class Prior(SuggestsAttributes, Record):
 
     kind: ClassVar[str] = "prior"
     probabilities: FloatArray
-    labels: tuple[Label, ...]
+    labels: Labels
     samples: int | None
     counts: tuple[int, ...] | None
     """The counts the prior was made from, where it was; exact arithmetic uses them."""
@@ -225,7 +227,7 @@ class Prior(SuggestsAttributes, Record):
     @classmethod
     def from_fields(
         cls,
-        labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")],
+        labels: Annotated[Labels, ContextReference("labels"), Shape("letters")],
         probabilities: Annotated[FloatArray, Shape("letters")],
         counts: Annotated[tuple[int, ...], Shape("letters")] | None = None,
         samples: int | None = None,
@@ -243,9 +245,7 @@ class Prior(SuggestsAttributes, Record):
         return found
 
     @classmethod
-    def _from_integers(
-        cls, counts: tuple[int, ...], labels: tuple[Label, ...], samples: int | None
-    ) -> Prior:
+    def _from_integers(cls, counts: tuple[int, ...], labels: Labels, samples: int | None) -> Prior:
         """Build a prior proportional to integer counts."""
         for label, count in zip(labels, counts, strict=True):
             if count == 0:
@@ -263,7 +263,7 @@ class Prior(SuggestsAttributes, Record):
     def _from_checked_parts(
         cls,
         probabilities: FloatArray,
-        labels: tuple[Label, ...],
+        labels: Labels,
         samples: int | None,
         counts: tuple[int, ...] | None,
     ) -> Prior:
@@ -354,7 +354,7 @@ class Prior(SuggestsAttributes, Record):
         """
         return draw_bars(self.probabilities, self.labels, "probability")
 
-    @property
+    @cached_property
     def weights(self) -> tuple[int, ...]:
         """Return N positive integers exactly proportional to the probabilities.
 
@@ -415,7 +415,7 @@ def as_prior(prior: PriorLike) -> Prior:
 
 def _split_labels(
     data: Any, labels: Iterable[Label] | None, what: str
-) -> tuple[tuple[Label, ...] | None, Any]:
+) -> tuple[Labels | None, Any]:
     """Split data into the labels that they carry, which leave no room for others, and the numbers."""
     found = read_vector(data, what, PriorError)
     if found.axes[0] is not None and labels is not None:
@@ -425,7 +425,7 @@ def _split_labels(
 
 def read_count_table(
     counts: Numbers, labels: Iterable[Label] | None = None
-) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+) -> tuple[Labels, tuple[int, ...]]:
     """Read labels and integer counts (zeros allowed) of a count table."""
     own, numbers = _split_labels(counts, labels, "the counts")
     values = list(numbers)
@@ -451,7 +451,7 @@ def _check_not_observations(values: Any) -> None:
         )
 
 
-def _sum_hint(labels: tuple[Label, ...], numbers: FloatArray) -> str:
+def _sum_hint(labels: Labels, numbers: FloatArray) -> str:
     """Suggest a remedy for numbers that do not sum to one."""
     if not (numbers == np.rint(numbers)).all() or numbers.min() < 0:
         return "divide them by their sum, or take Prior.from_counts, where they are counts"
@@ -466,7 +466,7 @@ def _sum_hint(labels: tuple[Label, ...], numbers: FloatArray) -> str:
     return f"take {counts}, or divide them by their sum"
 
 
-def _check_are_counts(labels: tuple[Label, ...], counts: tuple[int, ...]) -> None:
+def _check_are_counts(labels: Labels, counts: tuple[int, ...]) -> None:
     """Raise an error for a list of numbers that look like observations rather than counts.
 
     These are many, repeat, and are smaller than their number; counts of so few people are not useful.
@@ -502,7 +502,7 @@ def _check_boolean_samples(samples: Sequence[Any]) -> None:
             )
 
 
-def _check_min_probability(labels: tuple[Label, ...], probabilities: FloatArray) -> None:
+def _check_min_probability(labels: Labels, probabilities: FloatArray) -> None:
     """Raise a PriorError where the probability of a letter is below `MIN_PROBABILITY`."""
     if probabilities.min() >= MIN_PROBABILITY:
         return
@@ -549,12 +549,13 @@ def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: flo
     """
     # sorting goes along memory, and any order of equals will do
     falling = np.negative(values.T, order="C")
-    order = np.argsort(falling, axis=1)
-    filled = np.cumsum(weights[order], axis=1)
+    order = falling.argsort(axis=1)
+    filled = weights[order].cumsum(axis=1)
     # the weights may sum to less than a mass of 1 by rounding: then the last letter is the edge
-    last, columns = np.minimum((filled < mass).sum(axis=1), len(weights) - 1), np.arange(len(order))
+    last = np.minimum((filled < mass).sum(axis=1), len(weights) - 1)
+    columns = np.arange(len(order))
     edge = -falling[columns, order[columns, last]]
-    rounding = 8 * (len(weights) + 2) * float(np.finfo(float).eps) * np.abs(edge)
+    rounding = 8 * (len(weights) + 2) * sys.float_info.epsilon * np.abs(edge)
     return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)
 
 
@@ -585,7 +586,8 @@ def max_conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass:
     for rows in iterate_row_blocks(values.shape):
         above += weights[rows] @ np.maximum(values[rows] - edge, 0.0)
     bounds = edge + above / mass + rounding
-    falling, best = np.argsort(-bounds), -math.inf
+    falling = np.argsort(-bounds)
+    best = -math.inf
     for start in range(0, len(falling), block):
         some = falling[start : start + block]
         if bounds[some[0]] <= best + rounding:

@@ -21,6 +21,7 @@ from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     FloatArray,
     Label,
+    Labels,
     abbreviate,
     check_labels_of_size,
     check_unmasked,
@@ -85,7 +86,8 @@ class Secret(Record):
     ) -> Self:
         """Validate and set integer-weighted joint laws with labels."""
         rows, letters = weights[0].shape
-        self.weights, self.counted = weights, counted
+        self.weights = weights
+        self.counted = counted
         self.labels = check_labels_of_size(
             labels, letters, "the letters of the joint law", PriorError
         )
@@ -200,10 +202,12 @@ class Secret(Record):
         head, *body = table.rows
         if len(head) < 2:
             raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
-        if len(head) == 4 and head[-1].strip().lower() in NUMBER_HEADERS:
+        counts = head[-1].strip().lower() in NUMBER_HEADERS
+        if len(head) == 4 and counts:
             check_row_names(path, table.rows)
-        name, counts = head[0].strip() or "the secret", head[-1].strip().lower() in NUMBER_HEADERS
-        first, second = (parse_labels([row[k] for row in body]) for k in (0, 1))
+        name = head[0].strip() or "the secret"
+        first = parse_labels([row[0] for row in body])
+        second = parse_labels([row[1] for row in body])
         if len(head) == 2 and counts:
             raise FileFormatError(
                 f"{path}: holds labels and numbers, as a prior does: a joint law has two columns of labels"
@@ -252,8 +256,8 @@ class Secret(Record):
     def from_fields(
         cls,
         name: str,
-        labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")],
-        values: Annotated[tuple[Label, ...], Shape("values")],
+        labels: Annotated[Labels, ContextReference("labels"), Shape("letters")],
+        values: Annotated[Labels, Shape("values")],
         weights: tuple[Annotated[NDArray[np.object_], Shape("values", "letters"), Range(0)], ...],
         counted: bool = False,
     ) -> Secret:
@@ -299,9 +303,10 @@ class Secret(Record):
     @cached_property
     def prior(self) -> Prior:
         """Return the marginal law of X under the first joint law."""
+        weights = self.weights[0].sum(axis=0)
         if self.counted:
-            return Prior.from_counts(self.weights[0].sum(axis=0).tolist(), self.labels)
-        return Prior(_normalize_weights(self.weights[0].sum(axis=0)[None])[0], self.labels)
+            return Prior.from_counts(weights.tolist(), self.labels)
+        return Prior(_normalize_weights(weights[None])[0], self.labels)
 
     @property
     def law(self) -> FloatArray:
@@ -335,7 +340,8 @@ def check_secret(about: object) -> None:
 
 def _order_letters(data: Any, column: Sequence[Label]) -> list[Label]:
     """Return the distinct letters of a column in their declared order, or as they come."""
-    letters, orders = list(dict.fromkeys(column)), find_column_orders(data)
+    letters = list(dict.fromkeys(column))
+    orders = find_column_orders(data)
     if None in orders:
         return letters
     rank = make_label_rank(letters, orders)

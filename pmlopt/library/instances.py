@@ -256,7 +256,8 @@ def _check_keys(keys: Iterable[str], names: Sequence[str], problem: str) -> None
 
 def _rank_outputs(given: Mapping[str, Any]) -> IntArray:
     """Rank the outputs by the loss or gain that stands in place of an order."""
-    prior, utility = given["prior"], as_utility(given["order"])
+    prior = given["prior"]
+    utility = as_utility(given["order"])
     if not isinstance(utility, LinearUtility):
         raise InstanceError(f"params.order is {given['order']!r}: name a loss, or give the ranks")
     outputs = given.get("outputs")
@@ -418,7 +419,8 @@ def _compute_envelope_value(program: EnvelopeProgram, name: str) -> float:
 
 def _compute_tradeoff_value(program: TradeoffProgram, name: str) -> float:
     """Compute the closed-form optimum of a parity trade-off."""
-    query, orbits = program.query, program.orbits
+    query = program.query
+    orbits = program.orbits
     own = orbits.masses[:, None] * compute_loss_table(query, None)[0][orbits.values]
     if not is_parity(query) or not np.array_equal(program.losses, own):
         raise InstanceError(f"the closed form {name} is for a parity and its own loss")

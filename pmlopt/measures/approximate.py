@@ -116,7 +116,8 @@ def leakage_quantile(
     """
     probability = check_probability(delta)
     p, m = pair_with_prior(prior, mechanism)
-    leakages, law = pointwise_leakage(p, m)[m.support], (p.pmf @ m.matrix)[m.support]
+    leakages = pointwise_leakage(p, m)[m.support]
+    law = (p.pmf @ m.matrix)[m.support]
     return compute_quantile(leakages, law, probability, upper=upper)
 
 
@@ -219,7 +220,8 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
     columns = m.matrix[:, m.support]
     law = p.pmf @ columns
     order = np.argsort(-columns / law, axis=1, kind="stable")  # of each letter, by `P[x,y] / q[y]`
-    shares, masses = np.take_along_axis(columns, order, axis=1), law[order]
+    shares = np.take_along_axis(columns, order, axis=1)
+    masses = law[order]
     # a separate sum: cumsum less the mass loses digits of rare outcomes
     before = np.zeros_like(masses)
     before[:, 1:] = np.cumsum(masses[:, :-1], axis=1)

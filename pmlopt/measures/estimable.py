@@ -7,7 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import FloatArray, Label, abbreviate, bound_sum_rounding, join_words
+from pmlopt.core.numbers.arrays import (
+    FloatArray,
+    Labels,
+    abbreviate,
+    bound_sum_rounding,
+    join_words,
+)
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError
 
@@ -38,8 +44,8 @@ class Estimable:
     mechanism: Mechanism
     rank: int
     basis: FloatArray
-    letters: tuple[Label, ...]
-    never: tuple[Label, ...]
+    letters: Labels
+    never: Labels
 
     def __str__(self) -> str:
         """Return rank, estimable letters and impossible outputs in one line."""
@@ -65,7 +71,8 @@ class Estimable:
             >>> estimable([[0.8, 0.2], [0.8, 0.2], [0.1, 0.9]]).warnings[0][:67]
             '3 values become 2 outputs; the frequencies of 2 of them cannot be e'
         """
-        size, lost = len(self.mechanism.inputs), len(self.mechanism.inputs) - len(self.letters)
+        size = len(self.mechanism.inputs)
+        lost = len(self.mechanism.inputs) - len(self.letters)
         if self.rank == size or not lost:
             return ()
         outputs = len(self.mechanism.outputs) - len(self.never)
@@ -86,7 +93,7 @@ class Estimable:
     def _compute_factors(self) -> tuple[FloatArray, FloatArray]:
         """Compute an orthonormal basis of the column space, with singular values."""
         left, sizes, _ = np.linalg.svd(self.mechanism.matrix)
-        return np.asarray(left[:, : self.rank]), np.asarray(sizes[: self.rank])
+        return left[:, : self.rank], sizes[: self.rank]
 
     def includes(self, combinations: FloatArray) -> np.ndarray:
         """Return the (K,) mask of estimable rows of combinations.
@@ -145,9 +152,11 @@ def estimable(mechanism: MechanismLike) -> Estimable:
     m = as_mechanism(mechanism)
     sizes = np.linalg.svd(m.matrix, compute_uv=False)
     # relative to the largest: entries are rounded in proportion to it
-    rank, letters = int((sizes > RANK_RTOL * sizes[0]).sum()), len(m.matrix)
+    rank = int((sizes > RANK_RTOL * sizes[0]).sum())
+    letters = len(m.matrix)
     if rank == letters:  # everything is determined, and directions need not be known
-        basis, inside = np.eye(letters), np.ones(letters, dtype=bool)
+        basis = np.eye(letters)
+        inside = np.ones(letters, dtype=bool)
     else:
         left = np.linalg.svd(m.matrix)[0]
         # a unit vector is in the range iff its part in the orthogonal complement is 0

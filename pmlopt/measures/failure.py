@@ -155,7 +155,7 @@ class _FailureSearch:
         # the least mean decides: outcomes that leak at most epsilon there never fail
         leakages = measure_worst_leakage(priors, columns)
         able = leakages > epsilon + bound_level_rounding(epsilon, len(columns))
-        kept = np.asarray(columns[:, able])
+        kept = columns[:, able]
         max_probabilities = -priors.min_mean(-kept) if kept.size else np.zeros(0)
         mixtures = None
         if kept.size and priors.polytope() is None:
@@ -216,10 +216,12 @@ class _FailureSearch:
     def _is_empty(self, fates: FloatArray) -> bool:
         """Return whether a node is infeasible, proved by multipliers."""
         _, caps, floors, _ = self._solve_relaxation(fates, gain=0.0)
-        caps, floors = np.where(fates == 1, caps, 0.0), np.where(fates == -1, floors, 0.0)
+        caps = np.where(fates == 1, caps, 0.0)
+        floors = np.where(fates == -1, floors, 0.0)
         # Farkas: a combination of the conditions that no prior of the set can meet
         weights = np.maximum(caps, 0.0) - np.maximum(floors, 0.0)
-        column, room = self.columns @ weights, float(weights @ self.limits)
+        column = self.columns @ weights
+        room = float(weights @ self.limits)
         size = float(np.abs(weights) @ (self.limits + self.columns.max(axis=0)))
         # a proof only where it exceeds its own rounding: else the node stays open
         excess = float(self.priors.min_mean(column[:, None])[0]) - room
@@ -238,10 +240,16 @@ class _FailureSearch:
             A prior of the set near the best one, the multipliers of the upper limits on q and of the lower
             ones, and the breach of the conditions.
         """
-        found, n = self.mixtures or self.priors.polytope(), len(fates)
-        q, z = found.parts.T @ self.columns, found.parts.shape[1]
-        slopes, (free, inside, out) = self._failure_slopes, (fates == 0, fates == 1, fates == -1)
-        eye, none = np.eye(n), np.zeros((n, n))
+        found = self.mixtures or self.priors.polytope()
+        n = len(fates)
+        q = found.parts.T @ self.columns
+        z = found.parts.shape[1]
+        slopes = self._failure_slopes
+        free = fates == 0
+        inside = fates == 1
+        out = fates == -1
+        eye = np.eye(n)
+        none = np.zeros((n, n))
         # variables: those of the polytope, parts t of the outcomes, breaches of the node's conditions
         rows = np.block(
             [[-q.T, eye, none], [(slopes * q).T, eye, none], [q.T, none, -eye], [-q.T, none, -eye]]
@@ -250,15 +258,18 @@ class _FailureSearch:
             [np.zeros(n), slopes * self.max_probabilities, self.limits, -self.limits]
         )
         used = np.concatenate([~out, free & (slopes > 0), inside, out])
-        own, equal = np.hstack([found.rows, np.zeros((len(found.rows), 2 * n))]), found.equal
+        own = np.hstack([found.rows, np.zeros((len(found.rows), 2 * n))])
+        equal = found.equal
         price = self.VIOLATION_PENALTY if gain else 1.0
         answer = optimize.linprog(
             np.concatenate([np.zeros(z), np.full(n, -gain), np.full(n, price)]),
-            A_ub=np.vstack([rows[used], own[~equal]]), b_ub=np.append(right[used], found.right[~equal]),
-            A_eq=own[equal], b_eq=found.right[equal],
+            A_ub=np.vstack([rows[used], own[~equal]]),
+            b_ub=np.append(right[used], found.right[~equal]),
+            A_eq=own[equal],
+            b_eq=found.right[equal],
             bounds=[(0, None)] * z + [(None, 0.0 if o else None) for o in out] + [(0, None)] * n,
             method="highs",
-        )  # fmt: skip
+        )
         # zeros are valid multipliers too, for rows that are left out or a solve that failed
         multipliers = np.zeros(4 * n)
         if answer.x is None:
@@ -276,7 +287,10 @@ class _FailureSearch:
         self, fates: FloatArray, caps: FloatArray, floors: FloatArray
     ) -> tuple[float, FloatArray]:
         """Compute the Lagrangian bound of multipliers, with its maximising prior."""
-        slopes, (free, inside, out) = self._failure_slopes, (fates == 0, fates == 1, fates == -1)
+        slopes = self._failure_slopes
+        free = fates == 0
+        inside = fates == 1
+        out = fates == -1
         # clipped to the dual feasible range: weak duality then holds, however the solver ended
         fraction = np.clip(np.where(free & (slopes > 0), caps, 0.0), 0.0, 1.0)
         price = np.clip(np.where(inside, caps, 0.0), 0.0, self.VIOLATION_PENALTY)

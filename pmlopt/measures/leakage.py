@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core.numbers.arrays import FloatArray, Label, integers_over_common_denominator
+from pmlopt.core.numbers.arrays import FloatArray, Label, Labels, integers_over_common_denominator
 from pmlopt.core.numbers.blocks import iterate_row_blocks
 from pmlopt.core.numbers.concave import Local, maximize_over_laws
 from pmlopt.core.numbers.logarithms import log_ratio_up
@@ -47,7 +47,7 @@ class MinMeanSet(Protocol):
     def polytope(self) -> Any:
         """Return the set as linear inequalities; None without such a form."""
 
-    def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
+    def check_letters(self, letters: Labels, owner: str) -> None:
         """Raise an error where letters differ from the set's."""
 
 
@@ -61,7 +61,8 @@ def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
         >>> float(log_quotient(1.0, 1e-20)), float(log_quotient(0.0, 0.5))
         (1e-20, inf)
     """
-    below, gap = np.asarray(low, dtype=float), np.asarray(difference, dtype=float)
+    below = np.asarray(low, dtype=float)
+    gap = np.asarray(difference, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # log1p keeps the digits of a ratio near 1; for a large one the quotient may overflow
         near = np.log1p(gap / below)
@@ -95,7 +96,8 @@ def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray
     rounding = (matrix.shape[0] + 2) * float(np.finfo(float).eps)
     # an inner product of N terms errs by about N units in the last place of its size
     moved[np.abs(moved) <= rounding * ((above + below) @ rest)] = 0.0
-    up, down = above.sum(axis=1), below.sum(axis=1)
+    up = above.sum(axis=1)
+    down = below.sum(axis=1)
     # Sums of two rows that differ by no more, as a share of both, are the same but for rounding.
     moved += np.outer(np.where(np.abs(up - down) <= 1e-12 * (up + down), 0.0, up - down), least)
     under = below @ matrix
@@ -187,11 +189,10 @@ def ldp_level(mechanism: MechanismLike) -> float:
         >>> round(math.exp(ldp_level([[0.75, 0.25], [0.25, 0.75]])), 12), ldp_level(np.eye(2))
         (3.0, inf)
     """
-    known = as_mechanism(mechanism)
-    occurring = known.matrix[:, known.support]
-    # the difference, not the quotient, keeps the digits of a level near 0
-    lowest = occurring.min(axis=0)
-    return float(log_quotient(lowest, occurring.max(axis=0) - lowest).max())
+    matrix = as_mechanism(mechanism).matrix
+    # the difference, not the quotient, keeps the digits of a level near 0; an output without mass has none
+    lowest = matrix.min(axis=0)
+    return float(log_quotient(lowest, matrix.max(axis=0) - lowest).max())
 
 
 def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
@@ -331,6 +332,8 @@ def secret_densities(secret: Secret, mechanism: MechanismLike) -> FloatArray:
 def secret_witness(secret: Secret, mechanism: MechanismLike) -> SecretWitness:
     """Find the value of a secret and the outcome at which a mechanism leaks most about it.
 
+    Of places whose leakage is the same up to 1e-12 the first is named.
+
     Examples:
         >>> import math
         >>> disease = Secret([[0.25, 0.25], [0.0, 0.5]], values=["ill", "well"])
@@ -340,12 +343,10 @@ def secret_witness(secret: Secret, mechanism: MechanismLike) -> SecretWitness:
     """
     m = check_mechanism_letters(secret, mechanism)
     densities = secret_densities(secret, m)
-    law, value, outcome = (
-        int(place) for place in np.unravel_index(densities.argmax(), densities.shape)
-    )
-    return SecretWitness(
-        float(densities[law, value, outcome]), secret.values[value], m.outputs[outcome], law
-    )
+    # of outcomes that differ in the last digits the first, on every machine
+    law, value, outcome = np.argwhere(densities >= densities.max() - 1e-12)[0].tolist()
+    level = float(densities.max())
+    return SecretWitness(level, secret.values[value], m.outputs[outcome], law)
 
 
 def check_mechanism_letters(secret: Secret, mechanism: MechanismLike) -> Mechanism:
@@ -405,15 +406,14 @@ def _compute_leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_] | None)
         counted: (N, M) the letters, at all others of which the column is 0; None for all of them.
     """
     peaks = m.matrix.max(axis=0)
-    support, (means, gaps) = peaks > 0, np.zeros((2, len(peaks)))
+    support = peaks > 0
+    means, gaps = np.zeros((2, len(peaks)))
     units = np.where(support, peaks, 1.0)
     for rows in iterate_row_blocks(m.matrix.shape):
         short = (peaks - m.matrix[rows]) / units
         means += p.pmf[rows] @ (m.matrix[rows] / units)
         gaps += p.pmf[rows] @ (short if counted is None else short * counted[rows])
-    found = np.full(len(m.outputs), -np.inf)
-    found[support] = log_quotient(means[support], gaps[support])
-    return found
+    return np.where(support, log_quotient(means, gaps), -np.inf)
 
 
 def leakage_level(
@@ -538,7 +538,8 @@ def pointwise_cost(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
     p, m = pair_with_prior(prior, mechanism)
     columns = m.matrix[:, m.support]
     # over the peak, as for the leakage: rare outputs would lose digits to underflow
-    peaks, lowest = columns.max(axis=0), columns.min(axis=0)
+    peaks = columns.max(axis=0)
+    lowest = columns.min(axis=0)
     found = np.full(len(m.outputs), -np.inf)
     found[m.support] = log_quotient(lowest / peaks, p.pmf @ ((columns - lowest) / peaks))
     return found

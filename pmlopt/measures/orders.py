@@ -68,7 +68,8 @@ def order_levels(law: FloatArray, columns: FloatArray, alpha: float) -> FloatArr
     shares = columns / top
     # differences from the likeliest letter: those of rare ones keep their digits, and so does its own
     rest = (columns - columns[law.argmax()]) / top
-    moved, means = law @ rest, law @ shares
+    moved = law @ rest
+    means = law @ shares
     short = (top - columns) / top
     with np.errstate(over="ignore", divide="ignore"):
         surpluses = law @ order_surplus(np.maximum((rest - moved) / means, -1.0), alpha)
@@ -154,7 +155,8 @@ def find_renyi_centre(
         1.333333333
     """
     occurs = matrix.max(axis=0) > 0
-    rows, beta = matrix[:, occurs], (alpha - 1) / alpha
+    rows = matrix[:, occurs]
+    beta = (alpha - 1) / alpha
     law, value, _ = maximize_over_laws(
         _make_rescaled_norms(rows, alpha), len(matrix), tolerance, iterations
     )
@@ -176,7 +178,8 @@ def _make_rescaled_norms(rows: FloatArray, alpha: float) -> Callable[[FloatArray
     beta = (alpha - 1) / alpha
 
     def evaluate_with_gradient(law: FloatArray) -> Local:
-        means, levels = law @ rows, order_levels(law, rows, alpha)
+        means = law @ rows
+        levels = order_levels(law, rows, alpha)
         lengths = means * np.exp(beta * levels)
         ratios = log_entry_ratios(rows, np.broadcast_to(means, rows.shape)) - beta * levels
         value = float(means @ np.expm1(beta * levels)) / beta

@@ -10,7 +10,14 @@ from itertools import compress
 import numpy as np
 
 from pmlopt.core.display import format_facts_html, format_nats, format_table_html, pluralize
-from pmlopt.core.numbers.arrays import FloatArray, Label, check_integer, check_real, join_words
+from pmlopt.core.numbers.arrays import (
+    FloatArray,
+    Label,
+    Labels,
+    check_integer,
+    check_real,
+    join_words,
+)
 from pmlopt.core.numbers.blocks import iterate_column_blocks
 from pmlopt.data.mechanism import MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import PriorLike, as_prior
@@ -64,7 +71,7 @@ class OutcomeSummary:
     letter: Label
     before: float
     after: float
-    excluded: tuple[Label, ...]
+    excluded: Labels
     nearly_excludes: bool = False
 
     @property
@@ -141,9 +148,12 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
         peaks = columns.max(axis=0)
         # over the peaks, since the probability of an outcome may be below the floats
         joint = p.pmf[:, None] * (columns / np.where(peaks > 0, peaks, np.nan))
-        laws, turned = joint.sum(axis=0), np.ascontiguousarray(columns.T)
+        laws = joint.sum(axis=0)
+        turned = np.ascontiguousarray(columns.T)
         for place in np.flatnonzero(peaks > 0).tolist():
-            y, column, peak = part.start + place, turned[place], peaks[place]
+            y = part.start + place
+            column = turned[place]
+            peak = peaks[place]
             impossible = column <= 0
             raised = np.flatnonzero(column >= peak * (1 - 1e-12))
             x = int(raised[p.pmf[raised].argmax()])
@@ -151,7 +161,8 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
             after = float(joint[x, place] / laws[place])
             shown = 1.0 if certain else min(after, math.nextafter(1.0, 0.0))
             excluded = tuple(compress(p.labels, impossible.tolist())) if impossible.any() else ()
-            letter, before = p.labels[x], float(p.pmf[x])
+            letter = p.labels[x]
+            before = float(p.pmf[x])
             nearly = bool(column.min() < negligible * peak)
             found.append(
                 OutcomeSummary(outputs[y], float(law[y]), letter, before, shown, excluded, nearly)
@@ -414,4 +425,4 @@ def guesswork(prior: PriorLike, mechanism: MechanismLike, order: float = 1.0) ->
 def _sort_joint(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
     """Return the (N, M) joint probabilities sorted in descending order by column."""
     p, m = pair_with_prior(prior, mechanism)
-    return np.asarray(np.sort(p.pmf[:, None] * m.matrix, axis=0)[::-1])
+    return np.sort(p.pmf[:, None] * m.matrix, axis=0)[::-1]

@@ -120,7 +120,8 @@ def approximate_dp_level(mechanism: MechanismLike, delta: float) -> float:
         >>> approximate_dp_level(np.eye(2), 0.25)
         inf
     """
-    probability, matrix = check_probability(delta), as_mechanism(mechanism).matrix
+    probability = check_probability(delta)
+    matrix = as_mechanism(mechanism).matrix
     return compute_min_level(matrix, matrix, probability)
 
 
@@ -171,9 +172,11 @@ def compute_min_level(matrix: FloatArray, others: FloatArray, delta: float) -> f
     best = -1.0  # e^level - 1
     for law, losses in _pair_with_losses(matrix, others):
         order = np.argsort(-losses, axis=1, kind="stable")
-        truth, other = np.take_along_axis(matrix, order, axis=1), law[order]
+        truth = np.take_along_axis(matrix, order, axis=1)
+        other = law[order]
         # (N, M) probabilities of the events of the first k outcomes, given the letter and under the law
-        masses, below = (np.cumsum(part.astype(np.longdouble), axis=1) for part in (truth, other))
+        masses = np.cumsum(truth.astype(np.longdouble), axis=1)
+        below = np.cumsum(other.astype(np.longdouble), axis=1)
         # an event of more than delta that the other law excludes: no finite level suffices
         if (masses[below == 0] > delta).any():
             return math.inf

@@ -198,10 +198,12 @@ def leakage_of_counts(counts: Numbers) -> TraceLeakage:
     """
     # the keys of a mapping may be of any kind
     if isinstance(counts, Mapping):
-        labels, values = tuple(counts), list(counts.values())
+        labels = tuple(counts)
+        values = list(counts.values())
     else:
         found = read_vector(counts, "the counts", MechanismError)
-        labels, values = found.axes[0] or DefaultLabels(len(found.values)), list(found.values)
+        labels = found.axes[0] or DefaultLabels(len(found.values))
+        values = list(found.values)
     numbers = [
         read_fraction(value, f"the counts: that of {label!r}")
         for label, value in zip(labels, values, strict=True)

@@ -16,6 +16,7 @@ from pmlopt.core.numbers.arrays import (
     BoolArray,
     FloatArray,
     Label,
+    Labels,
     check_in_interval,
     check_labels_of_size,
     check_nonnegative,
@@ -304,7 +305,7 @@ class Strata(_ForbiddenPairs):
     """
 
     name: ClassVar[str] = "strata"
-    groups: tuple[tuple[Label, ...], ...]
+    groups: tuple[Labels, ...]
 
     def __init__(self, groups: Mapping[Any, Label] | Iterable[Iterable[Label]]) -> None:
         listed = _group_by_stratum(groups) if isinstance(groups, Mapping) else groups
@@ -508,7 +509,8 @@ class OutcomeLeakage(Constraint):
         """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
         known = [label for label, _ in self.most]
         places = indices_of(known, outputs, "the budgets of outcomes", ProgramError)
-        letters, m = np.eye(prior.size), len(outputs)
+        letters = np.eye(prior.size)
+        m = len(outputs)
         units = sparse.csr_array(np.eye(m)[places])
         # e^-eps P[x,y] <= q[y], so that no coefficient is large
         parts = [

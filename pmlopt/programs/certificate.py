@@ -449,7 +449,9 @@ class RequirementCertificate(Certificate):
         """
         measured, relative_error = self.float_levels
         # differences of products up to twice the share count as none: a level next to 0 may hide them
-        up, limits, above = {}, self.privacy.limits, False
+        up = {}
+        limits = self.privacy.limits
+        above = False
         for name, level in measured.items():
             up[name] = level
             if math.isfinite(level):
@@ -502,7 +504,8 @@ class ListedCertificate(RequirementCertificate):
         The error of a least mean over a set of priors has no such bound: its levels are rounded up.
         """
         # it reveals nothing: its levels are exact
-        constant = not np.ptp(self.mechanism.matrix, axis=0).any()
+        matrix = self.mechanism.matrix
+        constant = bool((matrix == matrix[0]).all())
         found = self.privacy.levels(self.prior, self.mechanism)
         found |= self.privacy.bound_levels(self.prior, self.mechanism)
         return found, 0.0 if constant else (self.prior.size + 8) * FLOAT_EPSILON

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.core.records.converters import finite_or_none
 from pmlopt.data.mechanism import Mechanism
@@ -106,6 +104,7 @@ def decide_requirement(prior: Prior, privacy: Requirement, matrix: FloatArray) -
     """Decide without a tolerance whether a matrix meets a requirement, and name the arithmetic.
 
     Examples:
+        >>> import numpy as np
         >>> from pmlopt.model.privacy import PML, RenyiPML
         >>> even, matrix = Prior([0.5, 0.5]), np.array([[0.75, 0.25], [0.25, 0.75]])
         >>> decide_requirement(even, PML(0.4), matrix)  # log 1.5 = 0.405
@@ -115,7 +114,7 @@ def decide_requirement(prior: Prior, privacy: Requirement, matrix: FloatArray) -
     """
     found = compute_exact_violations(prior, privacy, matrix)
     in_decimals = any(isinstance(number, Decimal) for number in found.flat)
-    return bool(np.all(found <= 0)), STRICT_DECIMALS if in_decimals else RATIONAL
+    return bool((found <= 0).all()), STRICT_DECIMALS if in_decimals else RATIONAL
 
 
 def check_value(
@@ -176,7 +175,8 @@ def check_confidence(over: Any, prior: Any) -> Claim:
     near = 1e-9
     delta = over.delta
     if isinstance(over, JointLaws):
-        balls, most = (over.law, *over.conditionals), math.log(delta)
+        balls = (over.law, *over.conditionals)
+        most = math.log(delta)
         # union bound: each ball misses its law with its own probability
         known = [one for one in balls if isinstance(one, L1Ball) and one.center.counts is not None]
         logs = [_log_miss_probability(one) for one in known]

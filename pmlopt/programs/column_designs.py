@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from pmlopt.core.descriptions import describe_value
-from pmlopt.core.numbers.arrays import FloatArray, Label, check_positive
+from pmlopt.core.numbers.arrays import FloatArray, Label, Labels, check_positive
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.labelled import LabelledArray
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
@@ -32,7 +32,7 @@ from pmlopt.programs.linear.program import LinearDesign
 MAX_TUPLES = 4_000
 """Distinct tuples of a design on tuples: at this size it takes up to a minute and a gigabyte."""
 
-JointLaw = PriorLike | Mapping[tuple[Label, ...], int]
+JointLaw = PriorLike | Mapping[Labels, int]
 About = Mapping[str, tuple[Callable[[Any], Label], float]]
 
 
@@ -51,7 +51,7 @@ class WeightedColumn:
     name: str
     prior: Prior
     losses: FloatArray
-    outputs: tuple[Label, ...]
+    outputs: Labels
     weight: float
 
     @property
@@ -193,7 +193,7 @@ def joint_design(
     return linear
 
 
-def list_outputs(columns: Sequence[WeightedColumn]) -> list[tuple[Label, ...]] | None:
+def list_outputs(columns: Sequence[WeightedColumn]) -> list[Labels] | None:
     """List all combinations of the outputs of columns; None where those that occur have to do."""
     if math.prod(len(one.outputs) for one in columns) > 1_000:
         return None
@@ -303,7 +303,7 @@ def read_column_utilities(
     return tuple(found)
 
 
-def _tabulate_losses(law: Prior, given: Any, name: str) -> tuple[FloatArray, tuple[Label, ...]]:
+def _tabulate_losses(law: Prior, given: Any, name: str) -> tuple[FloatArray, Labels]:
     """Tabulate a column's utility as losses, with the outputs of the column."""
     is_balanced = isinstance(given, str) and given.lower() == "balanced-match"
     utility = build_balanced_match(law) if is_balanced else as_utility(given)

@@ -95,6 +95,14 @@ def prove(
     )
     certificate = replace(claim, value=claim.level)
     return Result(
-        Status.UNPROVED, certificate, "given", "nothing was optimised: the mechanism was given", (), None,
-        False, Timings(0.0, 0.0, 0.0, 0.0), None, WarmStart("given", {}),
-    )  # fmt: skip
+        Status.UNPROVED,
+        certificate,
+        "given",
+        "nothing was optimised: the mechanism was given",
+        (),
+        None,
+        False,
+        Timings(0.0, 0.0, 0.0, 0.0),
+        None,
+        WarmStart("given", {}),
+    )

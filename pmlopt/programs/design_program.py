@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.numbers.arrays import Label
+from pmlopt.core.numbers.arrays import Labels
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
@@ -27,7 +27,7 @@ class Design(Program[C_co]):
     prior: Prior
     privacy: Requirement
     utility: Utility
-    outputs: tuple[Label, ...] | None
+    outputs: Labels | None
 
     @property
     def maximised(self) -> bool:
@@ -35,7 +35,7 @@ class Design(Program[C_co]):
         return self.utility.maximised
 
     @property
-    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return the labels of the mechanism's rows (letters) and columns (outputs)."""
         return self.prior.labels, self.outputs
 

@@ -240,6 +240,8 @@ def _design_other_kind(
 
 def _check_constraints(constraints: Any) -> tuple[Any, ...]:
     """Validate the constraints argument of a design, and return it as a tuple."""
+    if type(constraints) is tuple and not constraints:
+        return ()
     # a string is iterable, but a list of letters is not what was meant
     single = isinstance(constraints, Constraint | str | Mapping) or not isinstance(
         constraints, Iterable

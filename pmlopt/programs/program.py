@@ -22,6 +22,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     Label,
+    Labels,
     check_integer,
     check_labels_of_size,
 )
@@ -116,7 +117,7 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
         return None
 
     @property
-    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return the row and column labels of the mechanism; None where they are free."""
         return None, None
 
@@ -191,20 +192,25 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
 def has_foreign_parts(program: Program[Any]) -> bool:
     """Return whether a program or an object in it is of a class from another package."""
     # a program may keep programs that refer back to it, so that only its records are looked into
-    own = type(program).__module__.startswith("pmlopt.")
-    return not own or any(map(_is_foreign, vars(program).values()))
+    return _is_foreign_class(type(program)) or _have_foreign_parts(vars(program).values())
 
 
-def _is_foreign(part: Any) -> bool:
-    """Return whether an object, or a field in it, is of a class from another package."""
-    is_sequence, is_record = _has_parts(type(part))  # type: ignore[arg-type]
-    if is_sequence:
-        return any(map(_is_foreign, part))
-    if not is_record:
-        return False
-    # by the package: subclasses of pmlopt's classes elsewhere count as foreign
-    own = type(part).__module__.startswith("pmlopt.")
-    return not own or any(map(_is_foreign, vars(part).values()))
+def _have_foreign_parts(parts: Iterable[Any]) -> bool:
+    """Return whether one of some objects, or a field in it, is of a class from another package."""
+    for part in parts:
+        is_sequence, is_record = _has_parts(type(part))  # type: ignore[arg-type]
+        if is_record and (
+            _is_foreign_class(type(part)) or _have_foreign_parts(vars(part).values())
+        ):
+            return True
+        if is_sequence and _have_foreign_parts(part):
+            return True
+    return False
+
+
+def _is_foreign_class(kind: type) -> bool:
+    """Return whether a class is from another package; subclasses of pmlopt's classes elsewhere are."""
+    return not kind.__module__.startswith("pmlopt.")
 
 
 @lru_cache(1_000)  # the parts of a program are of few classes
@@ -563,9 +569,7 @@ Outputs = int | Iterable[Label] | None
 """The outputs of a design: their number, their labels, or None for those that the utility has."""
 
 
-def resolve_outputs(
-    inputs: tuple[Label, ...], columns: int | tuple[Label, ...] | None, outputs: Outputs
-) -> tuple[Label, ...]:
+def resolve_outputs(inputs: Labels, columns: int | Labels | None, outputs: Outputs) -> Labels:
     """Return the output labels, after checking their number against the columns of the utility."""
     if outputs is None:
         if columns is None or columns == len(inputs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -21,6 +22,12 @@ from pmlopt.programs.exact.rounding import (
     round_rows_to_grid,
 )
 from pmlopt.programs.program import MethodResult, Program
+
+MAX_STRICT_SIZE, MAX_STRICT_ROUNDS = 200_000, 20
+"""The entries times letters up to which a strict mechanism is looked for, and its cutting planes."""
+
+SLIGHT_WEIGHTS = (0.0, 2.0**-51, 2.0**-49, 2.0**-46, 2.0**-43, 2.0**-40)
+"""The shares of another mechanism that mend what rounding broke."""
 
 DUST_LIMITS = (1e-5, 1e-6, 1e-7)
 """Conditional probabilities up to the largest of these that costs little are removed."""
@@ -115,16 +122,91 @@ def repair_within_support(
 ) -> FloatArray | None:
     """Return a mechanism near one that breaks its bounds by rounding, with the same zeros; None without one.
 
-    Each column is mixed with its mean on the letters that have it, a little more at each try.
+    A little of another mechanism with these zeros is mixed in, a little more at each try: of each column's
+    mean on the letters that have it, or else of one that is strictly within the bounds.
     """
+    missing = compute_mixing_weights(prior, privacy, matrix, prior.pmf @ matrix)
+    if missing.max() > SLIGHT_WEIGHTS[-1]:  # only rounding is mended
+        return None
     support = matrix > 0
     masses = np.maximum(prior.pmf @ support, np.finfo(float).tiny)
     constant = np.where(support, (prior.pmf @ matrix) / masses, 0.0)
-    for weight in (0.0, 2.0**-51, 2.0**-49, 2.0**-46, 2.0**-43):
-        mixed = (1 - weight) * matrix + weight * constant
+    found = _mix_slightly(prior, privacy, matrix, constant)
+    if found is not None or support.all() or matrix.size * len(matrix) > MAX_STRICT_SIZE:
+        return found
+    strict = find_strict_mechanism(prior, privacy, matrix)
+    return None if strict is None else _mix_slightly(prior, privacy, matrix, strict)
+
+
+def _mix_slightly(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, other: FloatArray
+) -> FloatArray | None:
+    """Return the mixture with least of another matrix that meets the requirement; None without one."""
+    for weight in SLIGHT_WEIGHTS:
+        mixed = (1 - weight) * matrix + weight * other
         tried = round_rows_to_grid(mixed / mixed.sum(axis=1, keepdims=True))
         if is_satisfied(prior, privacy, tried):
             return tried
+    return None
+
+
+def find_strict_mechanism(
+    prior: Prior, privacy: Requirement, matrix: FloatArray
+) -> FloatArray | None:
+    """Find a mechanism with the zeros of another that is strictly within a requirement; None without one.
+
+    By cutting planes: the excess over a bound is convex in each column and homogeneous, so that its slopes
+    at one mechanism bound it at all. The next mechanism has the most room under the slopes so far.
+
+    Args:
+        prior: N letters.
+        privacy: with bounds on each column separately; None is returned for others.
+        matrix: (N, M) the mechanism; room is measured in units of its outputs' probabilities.
+
+    Examples:
+        >>> from pmlopt import PML
+        >>> corner = np.array([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+        >>> found = find_strict_mechanism(Prior.uniform(3), PML(1.1), corner)
+        >>> found is not None and bool((found[corner == 0] == 0).all())
+        True
+    """
+    from scipy import optimize, sparse
+
+    n, m = matrix.shape
+    letters, outputs = np.nonzero(matrix)
+    count = len(letters)
+    entries, own = np.arange(count), privacy.for_prior(prior)
+    sums = sparse.csr_array((np.ones(count), (letters, entries)), (n, count + 1))
+    room = sparse.csr_array((prior.pmf @ matrix)[:, None])
+    aside = 1e-6 * np.random.default_rng(0).random((n, m)) * (matrix > 0)
+    found, cuts = matrix, []
+    for _ in range(MAX_STRICT_ROUNDS):
+        at = found + aside  # away from kinks, where there are no slopes
+        excess = own.violation(prior.pmf, at, math.exp)
+        if np.shape(excess) != (m,):
+            return None
+        raised = [
+            own.violation(prior.pmf, at + 1e-9 * unit[:, None], math.exp) for unit in np.eye(n)
+        ]
+        slopes = (np.array(raised) - excess) / 1e-9
+        values = slopes[letters, outputs]
+        cuts.append(
+            sparse.hstack([sparse.csr_array((values, (outputs, entries)), (m, count)), room])
+        )
+        answer = optimize.linprog(
+            np.append(np.zeros(count), -1.0),
+            sparse.vstack(cuts),
+            np.zeros(m * len(cuts)),
+            sums,
+            np.ones(n),
+            [(0, None)] * count + [(None, 1)],
+        )
+        if answer.status != 0 or answer.x[-1] <= 1e-6:
+            return None
+        found = np.zeros((n, m))
+        found[letters, outputs] = answer.x[:-1]
+        if (own.violation(prior.pmf, found, math.exp) < 0).all():
+            return found
     return None
 
 
@@ -132,19 +214,26 @@ def _iterate_cleaned(
     program: Program[Any], certificate: DesignCertificate, matrix: FloatArray
 ) -> Iterator[FloatArray]:
     """Iterate over mechanisms with less dust that meet the requirement exactly, the cleanest first."""
-    prior, privacy = certificate.prior, certificate.privacy
+    prior = certificate.prior
+    privacy = certificate.privacy
     largest = matrix.max(axis=0)
+    entries = matrix[matrix > 0]
+    tried = 0
     for limit in DUST_LIMITS:
-        if limit * matrix.shape[1] > 0.5:  # rows may consist of such entries
+        count = np.count_nonzero(entries <= limit)
+        # rows may consist of such entries; or the dust is that of the limit before, or none
+        if limit * matrix.shape[1] > 0.5 or count in (tried, 0):
             continue
+        tried = count
         has_rare = bool(((largest > 0) & (largest <= limit)).any())
         for gains in (program.expected_gains, None) if has_rare else (None,):
             merged = merge_rare_outputs(matrix, limit, prior.pmf, gains)
-            versions = [round_rows_to_grid(merged)] if has_rare else []
+            versions = [merged] if has_rare else []
             if ((merged > 0) & (merged <= limit)).any():
                 cleared = clear_tiny_entries(prior, privacy, merged, limit)
-                versions = [*([] if cleared is None else [cleared]), *versions]
-            yield from (one for one in versions if is_satisfied(prior, privacy, one))
+                versions = [drop_noise(merged, limit) if cleared is None else cleared, *versions]
+            repaired = (repair_within_support(prior, privacy, one) for one in versions)
+            yield from (one for one in repaired if one is not None)
 
 
 def _is_cheap(before: DesignCertificate, after: Certificate, allowed: float) -> bool:
@@ -177,7 +266,9 @@ def _join_repairs(first: RepairRecord, before: FloatArray, after: FloatArray) ->
 
 def _with_certificate(found: MethodResult[C], certificate: C) -> MethodResult[C]:
     """Return a result with another mechanism for the same program, from which the next one may start."""
-    before, arrays, form = found.certificate, dict(found.arrays), found.closed_form
+    before = found.certificate
+    arrays = dict(found.arrays)
+    form = found.closed_form
     if arrays.get("matrix") is before.mechanism.matrix:
         arrays["matrix"] = certificate.mechanism.matrix
     if form is not None:

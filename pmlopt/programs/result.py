@@ -156,7 +156,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
     @cached_property
     def outcome_summaries(self) -> tuple[OutcomeSummary, ...]:
         """Return a leakage summary of each outcome, by descending leakage; empty without a listed prior."""
-        prior, mechanism = self.certificate.listed_prior, self.mechanism
+        prior = self.certificate.listed_prior
+        mechanism = self.mechanism
         if not isinstance(prior, Prior) or isinstance(mechanism, OrbitMechanism):
             return ()
         if prior.size != len(mechanism.inputs):
@@ -199,7 +200,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
 
         None for other results, and for mechanisms of more than 10,000 entries.
         """
-        certificate, mechanism = self.certificate, self.mechanism
+        certificate = self.certificate
+        mechanism = self.mechanism
         if isinstance(mechanism, OrbitMechanism) or not isinstance(certificate, DesignCertificate):
             return None
         from pmlopt.programs.reports.baselines import compute_baselines
@@ -217,7 +219,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
         """Return whether two results have the same in their files, which leave out the warm start."""
         if not isinstance(other, Result):
             return NotImplemented
-        own, their = self.to_record, other.to_record
+        own = self.to_record
+        their = other.to_record
         return all(
             have_equal_content(getattr(own, one.name), getattr(their, one.name))
             for one in fields(ResultRecord)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.files import disk
-from pmlopt.core.numbers.arrays import IntArray, Label, join_words, make_label_key
+from pmlopt.core.numbers.arrays import IntArray, Label, Labels, join_words, make_label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import FileFormatError, InputError
@@ -310,7 +310,8 @@ def load_listed_matrix(path: Path, name: str) -> Mechanism:
 
 def _check_files(place: Path, described: ReleaseFile) -> Claim:
     """Check that the folder contains exactly the files of its digests."""
-    found, told = digest_folder(place), dict(described.digests)
+    found = digest_folder(place)
+    told = dict(described.digests)
     within = {name for name in told if name.startswith(f"{described.data}/")}
     own = {*(within or {described.data}), *REPORTS, *(part.mechanism for part in described.parts)}
     wrong = sorted(
@@ -416,7 +417,7 @@ def assess_described_fit(
     described: ReleaseFile,
     people: IntArray,
     releases: Sequence[ColumnRelease],
-    observed: Mapping[tuple[Label, ...], int],
+    observed: Mapping[Labels, int],
 ) -> FitTest:
     """Test whether released rows can have come from the mechanisms, under the shares that are stated."""
     distance = bound_share_distance(people, described.step) if described.same_people else 0.0
@@ -483,7 +484,7 @@ def _format_bound(p_value: float) -> str:
 
 def count_outcomes(
     table: Table, places: Sequence[int], releases: Sequence[ColumnRelease]
-) -> tuple[dict[tuple[Label, ...], int], int]:
+) -> tuple[dict[Labels, int], int]:
     """Count outcomes and rows of a released file.
 
     Cells of further places than those of the outputs, such as weights, are appended to the outcomes.
@@ -498,9 +499,10 @@ def count_outcomes(
             dict(zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True))
         )
     known = [(one, len(one.output_columns), _index_outputs(one)) for one in releases]
-    observed: Counter[tuple[Label, ...]] = Counter()
+    observed: Counter[Labels] = Counter()
     for value, number in counts.items():
-        cells, outcome = list(replace_missing(value)), []
+        cells = list(replace_missing(value))
+        outcome = []
         for release, width, outputs in known:
             own = tuple(cells[:width])
             del cells[: len(own)]

@@ -15,7 +15,7 @@ import numpy as np
 from pmlopt.core.display import format_row_share
 from pmlopt.core.files import disk
 from pmlopt.core.frames import MISSING_LETTER, Missing
-from pmlopt.core.numbers.arrays import Label, indices_of, join_words, parse_labels
+from pmlopt.core.numbers.arrays import Label, Labels, indices_of, join_words, parse_labels
 from pmlopt.data.labelled import LabelledArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError
@@ -57,9 +57,9 @@ class ReleasedRows:
         left_out: how many rows with a missing cell were left out, in words; empty without any.
     """
 
-    counts: Mapping[tuple[Label, ...], int]
+    counts: Mapping[Labels, int]
     where: str
-    groups: tuple[Label, ...] | None = None
+    groups: Labels | None = None
     weighted: bool = False
     left_out: str = ""
 
@@ -85,9 +85,7 @@ class ReleasedRows:
     def split_by_group(self) -> dict[Label, ReleasedRows]:
         """Return the rows of each group, in the order of the groups."""
         place = -1 - self.weighted
-        found: dict[Label, dict[tuple[Label, ...], int]] = {
-            group: {} for group in self.groups or ()
-        }
+        found: dict[Label, dict[Labels, int]] = {group: {} for group in self.groups or ()}
         for key, number in self.counts.items():
             rest = (*key[:place], *(key[-1:] if self.weighted else ()))
             found[key[place]][rest] = number
@@ -189,7 +187,7 @@ def _open_release(
     return data, CsvFormat(described.delimiter, "utf-8"), releases
 
 
-def keep_values(name: str, values: tuple[Label, ...]) -> Mechanism:
+def keep_values(name: str, values: Labels) -> Mechanism:
     """Build the mechanism of a column in clear, by which a table is estimated: the identity.
 
     Raises:
@@ -355,7 +353,8 @@ def model_release(
         seen: Any = cells[names[0]]
         if len(names) > 1:
             seen = zip(*(cells[name] for name in names), strict=True)
-        outputs, what = one.mechanism.outputs, f"the column {'+'.join(names)!r}"
+        outputs = one.mechanism.outputs
+        what = f"the column {'+'.join(names)!r}"
         places = indices_of(seen, outputs, what, InputError, text=True)
         for name, labels in one.output_columns:
             columns[name] = [labels[place] for place in places]

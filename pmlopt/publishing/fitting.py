@@ -37,7 +37,8 @@ def find_largest_epsilon(
         return None
     # the search ends after a minute with the largest epsilon that was found to fit
     end = time.monotonic() + 60.0
-    low, high = 0.0, float(epsilon)
+    low = 0.0
+    high = float(epsilon)
     found = None
     # Halvings of the interval that is searched.
     for _ in range(12):

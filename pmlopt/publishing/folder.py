@@ -16,7 +16,7 @@ import numpy as np
 from pmlopt.core.display import format_nats
 from pmlopt.core.files import disk
 from pmlopt.core.files.sealing import SEALED_BY
-from pmlopt.core.numbers.arrays import IntArray, Label, join_words, make_label_key
+from pmlopt.core.numbers.arrays import IntArray, Labels, join_words, make_label_key
 from pmlopt.core.numbers.counts import build_count_array
 from pmlopt.core.numbers.differences import MAX_EXACT_INTEGER
 from pmlopt.core.records.converters import to_plain
@@ -142,7 +142,7 @@ class ReleaseFile:
     in_clear: tuple[ClearColumnLevels, ...]
     same_people: bool
     step: People
-    letters: tuple[tuple[Label, ...], ...]
+    letters: tuple[Labels, ...]
     people: tuple[People, ...]
     date: str
     issuer: str
@@ -335,7 +335,8 @@ def choose_mechanism_files(
         ending = ".json" if mechanism.matrix.size <= MAX_JSON_ENTRIES else ".npz"
         path, number = f"{MECHANISMS}/{plain[:60] or 'column'}{ending}", 2
         while path.lower() in [other.lower() for other in found]:
-            path, number = f"{MECHANISMS}/{plain[:60]}-{number}{ending}", number + 1
+            path = f"{MECHANISMS}/{plain[:60]}-{number}{ending}"
+            number = number + 1
         found.append(path)
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.frames import MISSING_LETTER, Missing
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, indices_of
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels, indices_of
 from pmlopt.errors import InputError
 from pmlopt.publishing.rounded_counts import choose_rounding_step, round_counts, round_level_up
 from pmlopt.releases.accounts.households import (
@@ -37,7 +37,7 @@ class StatedHouseholds:
     """
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[Label, ...], ...]
+    rows: tuple[Labels, ...]
     law: HouseholdLaw
 
     def measure(self, releases: Sequence[ColumnRelease]) -> float:

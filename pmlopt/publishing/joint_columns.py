@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 
 from pmlopt.core.frames import Missing
-from pmlopt.core.numbers.arrays import Label, abbreviate, indices_of, join_words
+from pmlopt.core.numbers.arrays import Label, Labels, abbreviate, indices_of, join_words
 from pmlopt.core.records.fields import Range
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -65,10 +65,10 @@ class RowLimit:
 
     columns: tuple[str, ...]
     limit: Annotated[float, Range(0)]
-    classes: tuple[tuple[Label, ...], ...] | None = None
+    classes: tuple[Labels, ...] | None = None
 
     def build_function(
-        self, name: str, columns: Sequence[str], rows: Iterable[tuple[Label, ...]]
+        self, name: str, columns: Sequence[str], rows: Iterable[Labels]
     ) -> Callable[[Any], Label]:
         """Build the function of a row.
 
@@ -132,7 +132,7 @@ def count_stated_rows(
     missing: Missing = "refuse",
     form: CsvFormat | None = None,
     exact_counts: bool = False,
-) -> dict[tuple[Label, ...], int]:
+) -> dict[Labels, int]:
     """Count the tuples of values of columns, rounded as a release states them."""
     with open_table(data, form) as rows:
         people = count_tuples(rows, columns, missing)
@@ -143,7 +143,7 @@ def count_stated_rows(
 
 
 def design_columns(
-    stated: Mapping[tuple[Label, ...], int],
+    stated: Mapping[Labels, int],
     columns: Mapping[str, JointColumn],
     total: float,
     margins: Sequence[Sequence[str]] | None = None,
@@ -253,9 +253,8 @@ def _name_values(result: Result[Any]) -> Result[Any]:
     """Return the result for a single column, whose letters are values in place of tuples of one."""
     own = result.certificate
     prior = Prior.from_weights(own.prior.weights, [label[0] for label in own.prior.labels])
-    inputs, outputs = (
-        [label[0] for label in side] for side in (own.prior.labels, own.mechanism.outputs)
-    )
+    inputs = [label[0] for label in own.prior.labels]
+    outputs = [label[0] for label in own.mechanism.outputs]
     mechanism = Mechanism(own.mechanism.matrix, inputs, outputs)
     return replace(result, certificate=replace(own, prior=prior, mechanism=mechanism))
 

@@ -58,10 +58,12 @@ class ClearColumnCounts:
             published: the rounded counts of the tuples of letters where the levels are published: then they
                 are under these, and rounded up. None gives the exact levels.
         """
-        shape, found = [len(one.inputs) for one in mechanisms], []
+        shape = [len(one.inputs) for one in mechanisms]
+        found = []
         outcomes = math.prod(len(one.outputs) for one in mechanisms)
         for names, counts in self._counts.items():
-            joint, beside = Secret.from_counts(counts), None
+            joint = Secret.from_counts(counts)
+            beside = None
             if published is not None:
                 joint = _apply_stated_law(joint, published.ravel())
             rows = np.unravel_index(np.array(joint.labels, dtype=np.int64), shape)
@@ -118,10 +120,12 @@ def count_letters(
     """Count letter tuples and clear values of a table, and digest its rows."""
     shape = [len(one.mechanism.inputs) for one in releases]
     check_product_size(math.prod(shape))
-    people, left_out = np.zeros(math.prod(shape), dtype=np.int64), 0
+    people = np.zeros(math.prod(shape), dtype=np.int64)
+    left_out = 0
     read: list[TableBatch] = []  # the first two batches: a table of letters fits into one
     with open_table(data, form) as table:
-        clear, rows = ClearColumnCounts(table, keep), RowDigest(table, digested)
+        clear = ClearColumnCounts(table, keep)
+        rows = RowDigest(table, digested)
         for batch, codes in encode_inputs(table, releases, drop_missing, [*keep, *digested]):
             read = [*read, batch][:2]
             rows.add_batch(batch, codes)

@@ -67,7 +67,8 @@ def compute_runs_p_value(codes: IntArray) -> float:
         return 1.0
     # floats: n^3 of many rows is beyond 64 bits
     counts = np.bincount(codes).astype(float)
-    s2, s3 = float((counts**2).sum()), float((counts**3).sum())
+    s2 = float((counts**2).sum())
+    s3 = float((counts**3).sum())
     variance = (s2 * (s2 + n * (n + 1)) - 2 * n * s3 - float(n) ** 3) / (float(n) ** 2 * (n - 1))
     # Variance of the number of runs from which on its law is near enough to the normal one at
     # `FALSE_WARNING_PROBABILITY`.

@@ -51,7 +51,8 @@ def build_sections(
         law, occurring = restrict_to_occurring(people, place, mechanism)
         name_letter = make_namer(described.value_labels, described.parts[place].columns)
         tells = [one.with_names(name_letter) for one in summarize_outcomes(law, occurring)]
-        lines, warned = [str(tells[0])], tuple[str, ...]()
+        lines = [str(tells[0])]
+        warned = tuple[str, ...]()
         if (worth := getattr(made[place], "baselines", None)) is not None:
             lines.append(f"Its {worth}.")
         lines += _describe_column_losses(described.parts[place].columns, made[place])

@@ -14,7 +14,7 @@ import numpy as np
 
 from pmlopt.core.files.disk import read_bytes
 from pmlopt.core.frames import Missing
-from pmlopt.core.numbers.arrays import Label, abbreviate
+from pmlopt.core.numbers.arrays import Label, Labels, abbreviate
 from pmlopt.core.records.fields import Context, Range
 from pmlopt.core.records.record import read_record
 from pmlopt.data.prior import Prior
@@ -69,7 +69,7 @@ class PlannedColumn:
     confidence_delta: Annotated[float, Range(0, 0.5)] | None = None
     privacy: Requirement | None = None
     utility: Utility | str | None = None
-    outputs: Count | tuple[Label, ...] | None = None
+    outputs: Count | Labels | None = None
     within_ledger: bool = False
 
     def __post_init__(self) -> None:
@@ -354,7 +354,7 @@ def _name_utility(table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _sum_counts(
-    people: Mapping[tuple[Label, ...], int],
+    people: Mapping[Labels, int],
     letters: Sequence[Sequence[Label]],
     first: int,
     width: int,
@@ -367,7 +367,7 @@ def _sum_counts(
         first: where the columns that are kept begin.
         width: how many they are.
     """
-    counts: Counter[tuple[Label, ...]] = Counter()
+    counts: Counter[Labels] = Counter()
     for values, number in people.items():
         counts[values[first : first + width]] += number
     ordered = sort_tuples(counts, letters[first : first + width])

@@ -308,7 +308,8 @@ def is_chosen_by_hand(matrix: FloatArray) -> bool:
     if has_few_digits(matrix, 2):
         return True
     columns = matrix[:, np.ptp(matrix, axis=0) > 0]
-    low, high = columns.min(axis=0), columns.max(axis=0)
+    low = columns.min(axis=0)
+    high = columns.max(axis=0)
     if not columns.size or not low.all():
         return not columns.size
     distances = np.minimum(columns - low, high - columns)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.lazy_imports import special
-from pmlopt.core.numbers.arrays import FloatArray, Label, bound_sum_rounding, make_label_key
+from pmlopt.core.numbers.arrays import FloatArray, Label, Labels, bound_sum_rounding, make_label_key
 from pmlopt.core.numbers.counts import build_count_array
 from pmlopt.core.numbers.roots import find_min_holding
 from pmlopt.data.mechanism import Mechanism
@@ -39,7 +39,7 @@ class FitTest:
     """
 
     rows: int
-    impossible: tuple[tuple[Label, ...], ...]
+    impossible: tuple[Labels, ...]
     p_value: float
     raw_p_value: float | None
     detectable: float | None
@@ -54,7 +54,7 @@ class FitTest:
 def assess_release_fit(
     mechanisms: Sequence[Mechanism],
     law: FloatArray,
-    observed: Mapping[tuple[Label, ...], int],
+    observed: Mapping[Labels, int],
     *,
     same_people: bool,
     distance: float = 0.0,
@@ -124,7 +124,8 @@ def _bound_outcome_probabilities(
     Moving a mass t of letters changes the mean of `P(y | x)` by t (max - min) at most, and never beyond its
     largest and smallest value.
     """
-    most, least = np.ones(()), np.ones(())
+    most = np.ones(())
+    least = np.ones(())
     for matrix in matrices:
         most = np.multiply.outer(most, matrix.max(axis=0))
         least = np.multiply.outer(least, matrix.min(axis=0))
@@ -162,7 +163,8 @@ def _test_against_raw_rows(
     if not raw[possible].any():
         return None, None
     weights = np.where(possible, raw / np.where(possible, expected, 1.0) - 1.0, 0.0)
-    mean, rows = float((expected * weights).sum()), float(counts.sum())
+    mean = float((expected * weights).sum())
+    rows = float(counts.sum())
     offset = 0.0  # of the mean of the weight, for the law is rounded
     if same_people:
         transposed = [one.matrix.T for one in mechanisms]

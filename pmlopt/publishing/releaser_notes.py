@@ -50,7 +50,8 @@ def build_releaser_notes(draft: ReleaseDraft) -> ReportSection:
 
 def _list_notes(draft: ReleaseDraft) -> Iterator[str]:
     """Yield the lines on the exact level, the stated shares, and missing cells."""
-    planned, counted = draft.planned, draft.counted
+    planned = draft.planned
+    counted = draft.counted
     kept = int(counted.people.sum())
     if other := describe_other_ending(draft.data):
         yield other
@@ -86,7 +87,8 @@ def _advise_on_clear_columns(planned: ReleaseFile) -> Iterator[str]:
         if one.with_release is None or one.with_release > planned.together + 0.1
     ]
     for one in [one for one in raising if len(one.columns) == 1] or raising:
-        names, several = join_words(one.columns), len(one.columns) > 1
+        names = join_words(one.columns)
+        several = len(one.columns) > 1
         level = (
             "more than can be listed" if one.with_release is None else format_nats(one.with_release)
         )
@@ -100,7 +102,8 @@ def _advise_on_clear_columns(planned: ReleaseFile) -> Iterator[str]:
 
 def _compare_with_columns_apart(draft: ReleaseDraft) -> Iterator[str]:
     """Yield what a mechanism for each column would lose, where one on their tuples is released."""
-    made, total = draft.made[0], draft.planned.total
+    made = draft.made[0]
+    total = draft.planned.total
     tables = () if isinstance(made, Mechanism) else split_by_column(made.certificate)
     if len(draft.made) > 1 or not tables or total is None or isinstance(made, Mechanism):
         return
@@ -115,7 +118,8 @@ def _compare_with_columns_apart(draft: ReleaseDraft) -> Iterator[str]:
         for name, one in zip(names, tables, strict=True)
     }
     apart = split_evenly(prior, total, utilities, dict.fromkeys(names, 1.0))
-    together, nothing = (sum(getattr(one, what) for one in tables) for what in ("loss", "nothing"))
+    together = sum(one.loss for one in tables)
+    nothing = sum(one.nothing for one in tables)
     each = []
     for place, (one, mechanism) in enumerate(zip(tables, apart.mechanisms, strict=True)):
         law = compute_column_law(prior, place).pmf  # of the letters in the order of the mechanism's

@@ -149,7 +149,8 @@ class ReleaseDraft:
         """Return the ledger, whether it allows the release, and the resulting level in nats."""
         if self.ledger is None:
             return None
-        book, people = Ledger.load(self.ledger), None
+        book = Ledger.load(self.ledger)
+        people = None
         if self.person_column is not None:
             with open_table(self.data, self.form) as table:
                 people = parse_person_numbers(
@@ -498,7 +499,8 @@ def _list_stated_counts(
     """
     found = []
     for exact, rounded in laws:
-        counts, stated = compute_marginal(exact, place), compute_marginal(rounded, place)
+        counts = compute_marginal(exact, place)
+        stated = compute_marginal(rounded, place)
         occurring = np.flatnonzero(counts).tolist()
         labels = [mechanism.inputs[row] for row in occurring]
         found.append(

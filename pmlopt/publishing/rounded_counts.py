@@ -112,7 +112,8 @@ def bound_share_distance(stated: IntArray, step: int) -> float:
     if step == 1:
         return 0.0
     steps = np.sort(stated[stated > 0]) // step
-    whole, large = int(steps.sum()), steps[steps > 1]
+    whole = int(steps.sum())
+    large = steps[steps > 1]
     rare = len(steps) - len(large)
     if not len(large):
         return 1.0 - 1.0 / rare  # counts of one step show nothing but that a letter occurs
@@ -153,7 +154,8 @@ def bound_share_ratio(stated: IntArray, step: int, people: int) -> float:
     if step == 1:
         return 1.0
     steps = stated[stated > 0] // step
-    whole, letters = int(steps.sum()), len(steps)
+    whole = int(steps.sum())
+    letters = len(steps)
     if letters == 1:
         return 1.0
     least = np.where(steps > 1, (steps - 0.5) / (whole + letters / 2 - 1), 1 / people)

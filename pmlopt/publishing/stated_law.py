@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label
+from pmlopt.core.numbers.arrays import BoolArray, IntArray, Labels
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
@@ -50,9 +50,7 @@ def round_letter_counts(people: IntArray, mechanisms: Sequence[Mechanism]) -> In
     return stated
 
 
-def list_letter_tuples(
-    chosen: BoolArray, mechanisms: Sequence[Mechanism]
-) -> list[tuple[Label, ...]]:
+def list_letter_tuples(chosen: BoolArray, mechanisms: Sequence[Mechanism]) -> list[Labels]:
     """List the tuples of letters of a table that are chosen, in the order of its flattened entries.
 
     Args:
@@ -159,7 +157,8 @@ def restate_ledger_law(law: Prior) -> tuple[Prior, float]:
     """
     if law.samples is None:
         return law, 0.0
-    stated, step = restate_prior(law), choose_rounding_step(law.samples)
+    stated = restate_prior(law)
+    step = choose_rounding_step(law.samples)
     ratio = bound_share_ratio(np.array(stated.counts, dtype=np.int64), step, law.samples)
     return stated, math.log(ratio)
 

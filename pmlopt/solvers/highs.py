@@ -7,10 +7,10 @@ the interior point method without crossover for LPs on which the simplex takes t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,7 +37,12 @@ class _SilentHighs(highspy.Highs):  # type: ignore[misc]  # highspy has no types
 
     HiGHS 1.16 writes that notice once a process and within its constructor, before an option can be set:
     standard output is for results. Here the option comes first.
+
+    Attributes:
+        lent_options: those that it has, where it was lent with them, and nobody has changed them since.
     """
+
+    lent_options: Mapping[str, Any] | None = None
 
     def enableCallbacks(self) -> None:  # noqa: N802  as highspy calls it, first of all
         """Enable callbacks, and restart them if they were enabled before."""
@@ -126,25 +131,43 @@ def solve_problem(problem: cp.Problem, method: str, options: MethodOptions) -> S
 
 
 def run_loaded(
-    solver: highspy.Highs, warm: bool, compile_seconds: float, begin: float
+    solver: highspy.Highs,
+    warm: bool,
+    compile_seconds: float,
+    begin: float,
+    read: Callable[[Any], PrimalDualPoint] | None = None,
+    save: Callable[[], Mapping[str, NDArray[Any]]] = dict,
 ) -> SolverResult:
-    """Run HiGHS on a loaded model, and return its result."""
+    """Run HiGHS on a loaded model, and return its result.
+
+    Args:
+        solver: with the model.
+        warm: whether it has a start.
+        compile_seconds: what it took to load it.
+        begin: when it was loaded.
+        read: makes the point of a solution of HiGHS; left out, the result has none.
+        save: what a next solve can start from.
+    """
     solver.run()
-    status, solution = solver.getModelStatus(), solver.getSolution()
+    status = solver.getModelStatus()
+    solution = solver.getSolution()
     steps = (
         solver.getInfoValue("simplex_iteration_count"),
         solver.getInfoValue("ipm_iteration_count"),
     )
     # without both parts there is nothing to certify, whatever the status
     solved = solution.value_valid and solution.dual_valid
+    is_infeasible = status in _INFEASIBLE_STATUSES
     return SolverResult(
-        state="infeasible" if status in _INFEASIBLE_STATUSES else "point" if solved else "failed",
+        state="infeasible" if is_infeasible else "point" if solved else "failed",
         finished=status == highspy.HighsModelStatus.kOptimal,
         message=solver.modelStatusToString(status),
         iterations=max(steps[0][1], 0) + max(steps[1][1], 0),  # -1 of a method that did not run
         warm_started=warm,
         compile_seconds=compile_seconds,
         solve_seconds=time.perf_counter() - begin,
+        point=read(solution) if read is not None and solved and not is_infeasible else None,
+        warm_start_arrays=save(),
     )
 
 
@@ -198,8 +221,10 @@ def build_options(options: MethodOptions) -> dict[str, Any]:
 
 def build_compiled_model(data: dict[str, Any]) -> LinearModel:
     """Convert a compiled problem to a model for HiGHS."""
-    right, equalities = data["b"], data["dims"].zero
-    lower, upper = data["lower_bounds"], data["upper_bounds"]
+    right = data["b"]
+    equalities = data["dims"].zero
+    lower = data["lower_bounds"]
+    upper = data["upper_bounds"]
     bounds = -np.inf if lower is None else lower, np.inf if upper is None else upper
     # cvxpy puts equations first; all others are upper limits only
     rows = np.where(np.arange(len(right)) < equalities, right, -np.inf), right
@@ -249,10 +274,13 @@ def load_model(model: LinearModel, options: Mapping[str, Any]) -> highspy.Highs:
     """
     try:
         solver = _idle_solvers.pop()  # other threads cannot take it, too
-        solver.resetOptions()
     except IndexError:
         solver = _SilentHighs()
-    _set_options(solver, options)
+    lent, solver.lent_options = solver.lent_options, None
+    # of programs one after another the options are mostly the same
+    if lent != options:
+        solver.resetOptions()
+        _set_options(solver, options)
     model.pass_to(solver)
     return solver
 
@@ -270,11 +298,15 @@ def keep_solver(solver: highspy.Highs) -> None:
 def lend_solver(model: LinearModel, options: Mapping[str, Any]) -> Iterator[highspy.Highs]:
     """Lend a HiGHS instance with a loaded model; one whose work raises an error is not used again.
 
+    Whoever borrows it leaves its options as they are.
+
     Raises:
         SolverOptionError: HiGHS does not know an option, or does not take its value.
     """
     solver = load_model(model, options)
     yield solver
+    # a time limit is counted from the first run of an instance on
+    solver.lent_options = None if "time_limit" in options else dict(options)
     keep_solver(solver)
 
 
@@ -327,10 +359,8 @@ def solve_by_simplex(
     with lend_solver(model, settings) as solver:
         ready = time.perf_counter()
         warm = _pass_start(solver, task, matrix, basis)
-        outcome = run_loaded(solver, warm, ready - begin, ready)
-        found = _read_point(solver, task) if outcome.state == "point" else None
-        saved = _save_basis(solver, model)
-    return replace(outcome, point=found, warm_start_arrays=saved)
+        read, save = partial(_read_point, task), partial(_save_basis, solver, model)
+        return run_loaded(solver, warm, ready - begin, ready, read, save)
 
 
 def build_block_model(task: BlockLP) -> LinearModel:
@@ -343,22 +373,25 @@ def build_block_model(task: BlockLP) -> LinearModel:
     (n, m), block = task.costs.shape, task.block
     has_means = block.weights is not None
     # of a cell: in the sum of its letter, in the mean of its output, in its upper end
-    cells = np.ones((n, m, 3 if has_means else 2))
+    cells = np.empty((n, m, 3 if has_means else 2))
+    cells.fill(1.0)
     if block.weights is not None:
         cells[:, :, 1] = block.weights[0, :, None]
     # of a scalar of one output: in the sums, in the mean, in the upper ends
     entries = np.zeros((len(block.lower), 2 * n + has_means))
-    entries[:, :n], entries[:, -n:] = block.lower[:, None], (block.lower - block.upper)[:, None]
+    entries[:, :n] = block.lower[:, None]
+    entries[:, -n:] = (block.lower - block.upper)[:, None]
     if block.weights is not None and block.mean is not None:
         entries[:, n] = block.lower * block.weights.sum() - block.mean[0]
     # the places of the entries are the same for all programs of a size
     lay_out = _lay_out_small_block if task.costs.size <= 900 else _lay_out_block
-    shape = lay_out(n, m, has_means, (entries != 0).tobytes())
-    scalars = np.tile(entries, (1, m)).ravel()
+    used, outputs = entries != 0, np.ones((m, 1))
+    shape = lay_out(n, m, has_means, used.tobytes())
+    scalars = [(outputs * own[places]).ravel() for own, places in zip(entries, used, strict=True)]
     # entries are stored less their lower end, whose cost goes to the scalars
     low_cost = block.lower[:, None] * task.costs.sum(axis=0)
     costs = np.concatenate([task.costs.ravel(), low_cost.ravel()])
-    return LinearModel(costs, *shape, np.concatenate([cells.ravel(), scalars[scalars != 0]]))
+    return LinearModel(costs, *shape, np.concatenate([cells.ravel(), *scalars]))
 
 
 def _lay_out_block(
@@ -376,7 +409,8 @@ def _lay_out_block(
     Returns:
         The arrays of a `LinearModel` but for costs and values.
     """
-    cells, ends = np.arange(n * m), n + m * has_means
+    cells = np.arange(n * m)
+    ends = n + m * has_means
     # row-major cells: the quotient by M is the letter, the rest the output
     letter, output = np.divmod(cells, m)
     means = [n + output] if has_means else []
@@ -456,10 +490,9 @@ def _compute_scalars(task: BlockLP, matrix: FloatArray) -> FloatArray:
     return np.vstack([(means - block.mean[0, 1] * least) / block.mean[0, 0], least])
 
 
-def _read_point(solver: highspy.Highs, task: BlockLP) -> PrimalDualPoint:
+def _read_point(task: BlockLP, solution: Any) -> PrimalDualPoint:
     """Read matrix and multipliers from the HiGHS solution."""
     n, m = task.costs.shape
-    solution = solver.getSolution()
     values = np.array(solution.col_value)
     above = values[: n * m].reshape(n, m)
     matrix = above + task.block.lower @ values[n * m :].reshape(-1, m)
@@ -478,12 +511,15 @@ def read_basis(solver: highspy.Highs) -> tuple[list[int], list[int]]:
 def _save_basis(solver: highspy.Highs, model: LinearModel) -> Mapping[str, NDArray[Any]]:
     """Save the HiGHS basis as arrays; empty if there is none. Columns must have no upper limits."""
     status, basic = solver.getBasicVariables()
-    # without a basis HiGHS has no list, or one of zeros
-    if status != highspy.HighsStatus.kOk or len(set(basic.tolist())) < len(model.row_lower):
+    if status != highspy.HighsStatus.kOk:
         return {}
+    rows, columns = model.shape
+    # rows are numbered -1, -2, ...: places from the end
+    found = np.zeros(columns + rows, dtype=np.int8)
     # what is not basic is at the lower limit where there is one
-    columns = np.zeros(len(model.costs), dtype=np.int8)
-    rows = np.where(np.isinf(model.row_lower), 2, 0).astype(np.int8)
-    # rows are numbered -1, -2, ...
-    columns[basic[basic >= 0]] = rows[-1 - basic[basic < 0]] = 1
-    return {"columns": columns, "rows": rows}
+    found[columns:] = 2 * np.isinf(model.row_lower[::-1])
+    found[basic] = 1
+    # without a basis HiGHS has no list, or one of zeros
+    if np.count_nonzero(found == 1) < rows:
+        return {}
+    return {"columns": found[:columns], "rows": found[columns:][::-1].copy()}

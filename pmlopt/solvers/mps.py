@@ -62,7 +62,9 @@ class NamedProgram(Generic[Number]):
 
     def iterate_lines(self) -> Iterator[str]:
         """Yield the lines of the file: floats by the digits that they take, whole numbers in full."""
-        columns, objective, bounds = list(self.columns), dict(self.objective), dict(self.bounds)
+        columns = list(self.columns)
+        objective = dict(self.objective)
+        bounds = dict(self.bounds)
         if self.offset:
             # of a constant in the section RHS some readers turn the sign, and some read nothing
             objective[len(columns)] = self.offset  # type: ignore[assignment]

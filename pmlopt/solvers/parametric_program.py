@@ -90,7 +90,8 @@ class ParametricModel:
         self.solver.setOptionValue("simplex_iteration_limit", max(20_000, 10 * (rows + columns)))
         # far more than the interior point needs where it converges
         self.solver.setOptionValue("ipm_iteration_limit", 1_000)
-        self._part, self._last = part, math.nan
+        self._part = part
+        self._last = math.nan
         # up to 1,600 variables the simplex from the last basis is faster at every step
         self._simplex = columns <= 1_600
         self._fixed = np.zeros(columns, dtype=bool)
@@ -119,7 +120,8 @@ class ParametricModel:
             ArithmeticError: HiGHS does not end at an optimum; the message is `TIME_LIMIT` where the time is
                 over.
         """
-        solver, part = self.solver, self._part
+        solver = self.solver
+        part = self._part
         coefficients = part.constants + value * part.rates
         for row, column, coefficient in zip(
             part.rows.tolist(), part.columns.tolist(), coefficients.tolist(), strict=True
@@ -130,7 +132,8 @@ class ParametricModel:
         self._last = value
         self._run_highs(near or self._simplex, deadline)
         solution = solver.getSolution()
-        duals, values = np.array(solution.row_dual), np.array(solution.col_value)
+        duals = np.array(solution.row_dual)
+        values = np.array(solution.col_value)
         # the envelope theorem: the derivative of the optimum is -y' (dA/dt) x
         slope = -float((part.rates * duals[part.rows] * values[part.columns]).sum())
         return ParametricSolution(solver.getInfo().objective_function_value, slope, values, duals)
@@ -175,7 +178,8 @@ class MasterProblem:
 
     def __init__(self, lifts: FloatArray, worths: FloatArray, size: float = 1.0) -> None:
         n = len(lifts)
-        self.lifts, self.worths = np.empty((n, 0)), np.empty(0)
+        self.lifts = np.empty((n, 0))
+        self.worths = np.empty(0)
         self.iterations = 0
         nothing = (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0))
         # presolve takes longer than few columns do
@@ -244,7 +248,8 @@ class MasterProblem:
                 over.
         """
         if costs is not None:
-            peaks, self.worths = self.lifts.max(axis=0), costs
+            peaks = self.lifts.max(axis=0)
+            self.worths = costs
             self._highs.changeColsCost(
                 len(costs), np.arange(len(costs), dtype=np.int32), costs / peaks * self._scale
             )

@@ -48,7 +48,8 @@ def write_mps(
     axes = [None if own is None else make_names(own) for own in labels]
     columns = _list_names([(one.name(), one.shape) for one in compiled.variables], axes)
     rows = _list_names([(names[one.id], one.shape) for one in compiled.constraints], axes)
-    matrix, right = data["A"].tocsr(), data["b"].tolist()
+    matrix = data["A"].tocsr()
+    right = data["b"].tolist()
     entries = [
         dict(zip(own.indices.tolist(), own.data.tolist(), strict=True))
         for own in (matrix[[row]] for row in range(len(right)))
@@ -85,7 +86,8 @@ def take_solution(problem: cp.Problem, given: ColumnValues, labels: Labels) -> S
     values = given.arrange(columns)
     model = highs.build_compiled_model(data)
     count = len(model.costs)
-    constant, values = values[count:], values[:count]
+    constant = values[count:]
+    values = values[:count]
     ends = data["A"] @ values
     excess = [
         (ends - model.row_upper) / np.maximum(1.0, abs(data["b"])),

@@ -156,7 +156,9 @@ class TwoSidedSearch(Generic[W, P]):
         target_gap: float,
         deadline: Deadline,
     ) -> None:
-        self.task, self.target_gap, self.deadline = task, target_gap, deadline
+        self.task = task
+        self.target_gap = target_gap
+        self.deadline = deadline
         self.reached = 0.0
         self.witness: W | None = None
         # witnesses are checked points: the largest is the first lower bound
@@ -166,11 +168,16 @@ class TwoSidedSearch(Generic[W, P]):
             ((task.upper_bound_of(proof), proof) for proof in proofs), key=lambda found: found[0]
         )
         self.proofs = [best]
-        self.number, self.wanted = self.upper, 0.0
-        self.programs, self._idle, self._failures, self._hair = 0, 0, 0, self.ROOT_RTOL
+        self.number = self.upper
+        self.wanted = 0.0
+        self.programs = 0
+        self._idle = 0
+        self._failures = 0
+        self._hair = self.ROOT_RTOL
         # the largest number at which nothing was missing, though no witness reaches it
         self._met = 0.0
-        self._untried, self._probed = np.sort(task.marks), set[float]()
+        self._untried = np.sort(task.marks)
+        self._probed = set[float]()
         self._earlier: tuple[float, ParameterSolution[P]] | None = None
         mark = self._choose_mark()
         if mark is not None:
@@ -258,13 +265,15 @@ class TwoSidedSearch(Generic[W, P]):
     def _raise_lower_bound(self, reached: float, witness: W) -> None:
         """Raise the lower bound to a reached value, if larger."""
         if reached > self.reached:
-            self.reached, self.witness = reached, witness
+            self.reached = reached
+            self.witness = witness
 
     def _reduce_upper_bound(self, proof: P) -> None:
         """Lower the upper bound by a dual proof, if smaller."""
         upper = self.task.upper_bound_of(proof)
         if upper < self.upper:
-            self.upper, self.proofs = upper, [proof]
+            self.upper = upper
+            self.proofs = [proof]
 
     def _choose_mark(self) -> float | None:
         """Choose the middle mark between the bounds, or a value just above the lower one."""
@@ -301,7 +310,9 @@ class TwoSidedSearch(Generic[W, P]):
         The trial point is slightly off the estimated root: there the program has multipliers, which prove
         nearly all, and its infeasibility is so small that its point is a witness, but above rounding.
         """
-        proved, reached, hair = self.upper, self.reached, self._hair
+        proved = self.upper
+        reached = self.reached
+        hair = self._hair
         # every third stalled step bisects, so that a wrong tangent cannot stall the search
         if self._idle % 3 == 2:
             return self._log_midpoint

@@ -34,7 +34,8 @@ def check_places(batch: Any) -> Any:
 
 def _with_bytes_for_text(kind: Any) -> Any:
     """Return a type of Arrow with bytes where it has text, as a view of the same data."""
-    types, change = pyarrow.types, _with_bytes_for_text
+    types = pyarrow.types
+    change = _with_bytes_for_text
     plain = {
         pyarrow.string(): pyarrow.binary(),
         pyarrow.large_string(): pyarrow.large_binary(),
@@ -96,7 +97,8 @@ def check_text(column: Any, name: object, where: object, first: int) -> None:
     if _is_valid(column):
         return
     # a half that has no such cell is valid on its own
-    low, high = 0, len(column)
+    low = 0
+    high = len(column)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (

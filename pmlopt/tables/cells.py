@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmlopt.core.lazy_imports import compute, pyarrow
 from pmlopt.core.numbers.arrays import BoolArray, IntArray
@@ -147,11 +148,29 @@ def _is_list(kind: Any) -> bool:
     return is_kind(kind, "list", "large_list", "fixed_size_list", "list_view", "large_list_view")
 
 
+def _read_numbers(array: Any, dtype: Any) -> NDArray[Any]:
+    """Return the (n,) numbers of an array as they are stored, under nulls too."""
+    values = np.frombuffer(array.buffers()[1], dtype=dtype)
+    return values[array.offset :][: len(array)]
+
+
+def _read_bits(array: Any) -> BoolArray:
+    """Return the (n,) truth values of an array as they are stored, under nulls too."""
+    stored = np.frombuffer(array.buffers()[1], dtype=np.uint8)
+    bits = np.unpackbits(stored, bitorder="little")
+    return bits[array.offset :][: len(array)].astype(bool)
+
+
 def _get_validity(array: Any) -> BoolArray:
     """Return the (n,) validity mask of an array."""
-    flags = array.is_valid()
-    bits = np.unpackbits(np.frombuffer(flags.buffers()[1], dtype=np.uint8), bitorder="little")
-    return np.asarray(bits[flags.offset : flags.offset + len(flags)].astype(bool))
+    return _read_bits(array.is_valid())
+
+
+def _gather_validity(array: Any, rows: Any) -> BoolArray:
+    """Return the (n,) mask of rows that are there, and valid."""
+    valid = _get_validity(rows)
+    valid[valid] = _get_validity(array)[_to_indices(rows)[valid]]
+    return valid
 
 
 def _make_masked_array(places: IntArray, valid: BoolArray) -> Any:
@@ -170,13 +189,12 @@ def _make_bitmap(valid: BoolArray) -> Any:
 
 def _to_indices(rows: Any) -> IntArray:
     """Return the (n,) row indices, 0 for null."""
-    return np.frombuffer(rows.fill_null(0).buffers()[1], dtype=np.int64)[rows.offset :][: len(rows)]
+    return _read_numbers(rows.fill_null(0), np.int64)
 
 
 def _gather_struct(array: Any, rows: Any) -> Any:
     """Copy struct fields of some rows, null where the struct is."""
-    valid = _get_validity(rows)
-    valid[valid] = _get_validity(array)[_to_indices(rows)[valid]]
+    valid = _gather_validity(array, rows)
     inner = _make_masked_array(_to_indices(rows), valid)
     children = [gather_cells(array.field(place), inner) for place in range(array.type.num_fields)]
     kind = get_plain_type(array.type, "")
@@ -186,8 +204,7 @@ def _gather_struct(array: Any, rows: Any) -> Any:
 def _gather_fixed_size_list(array: Any, rows: Any) -> Any:
     """Copy some rows of fixed-size lists."""
     size = array.type.list_size
-    valid = _get_validity(rows)
-    valid[valid] = _get_validity(array)[_to_indices(rows)[valid]]
+    valid = _gather_validity(array, rows)
     # `values` begins with those of the first row of the whole buffer, before the slice
     first = (_to_indices(rows) + array.offset) * size
     places = (first[:, None] + np.arange(size)).ravel()
@@ -199,15 +216,15 @@ def _gather_fixed_size_list(array: Any, rows: Any) -> Any:
 def _gather_list(array: Any, rows: Any) -> Any:
     """Copy some rows of variable-size lists or maps."""
     begins, sizes = _get_list_extents(array)
-    valid = _get_validity(rows)
-    valid[valid] = _get_validity(array)[_to_indices(rows)[valid]]
+    valid = _gather_validity(array, rows)
+    lists = _to_indices(rows)[valid]
     taken = np.zeros(len(rows), dtype=np.int64)
-    starts, taken[valid] = taken.copy(), sizes[_to_indices(rows)[valid]]
-    starts[valid] = begins[_to_indices(rows)[valid]]
+    starts = taken.copy()
+    taken[valid] = sizes[lists]
+    starts[valid] = begins[lists]
     ends = np.cumsum(taken)
-    places = integers_to_arrow(
-        np.arange(int(taken.sum()), dtype=np.int64) + np.repeat(starts - (ends - taken), taken)
-    )
+    shifts = np.repeat(starts - (ends - taken), taken)
+    places = integers_to_arrow(np.arange(len(shifts), dtype=np.int64) + shifts)
     kind = get_plain_type(array.type, "")
     if pyarrow.types.is_map(kind):
         parts = [gather_cells(one, places) for one in (array.keys, array.items)]
@@ -215,7 +232,8 @@ def _gather_list(array: Any, rows: Any) -> Any:
         entries = pyarrow.Array.from_buffers(pairs, len(places), [None], children=parts)
     else:
         entries = gather_cells(array.values, places)
-    offsets = np.append(0, ends).astype(np.int64 if pyarrow.types.is_large_list(kind) else np.int32)
+    offset_type = np.int64 if pyarrow.types.is_large_list(kind) else np.int32
+    offsets = np.append(0, ends).astype(offset_type)
     buffers = [_make_bitmap(valid), pyarrow.py_buffer(offsets)]
     return pyarrow.Array.from_buffers(kind, len(rows), buffers, children=[entries])
 
@@ -230,24 +248,25 @@ def _get_list_extents(array: Any) -> tuple[IntArray, IntArray]:
 
 def _without_hidden_values(taken: Any) -> Any:
     """Zero the data under nulls, and unify NaN bit patterns."""
-    kind, size = taken.type, len(taken)
+    kind = taken.type
+    size = len(taken)
     if pyarrow.types.is_floating(kind):
-        values = np.frombuffer(taken.buffers()[1], dtype=to_numpy_type(kind))[taken.offset :][:size]
+        values = _read_numbers(taken, to_numpy_type(kind))
         strange = np.isnan(values)
         if not taken.null_count and not strange.any():
             return taken
         values = values.copy()
         values[strange] = np.nan
-        values[~_get_validity(taken)] = 0
+        valid = _get_validity(taken)
+        values[~valid] = 0
         return pyarrow.Array.from_buffers(
-            kind, size, [_make_bitmap(_get_validity(taken)), pyarrow.py_buffer(values)]
+            kind, size, [_make_bitmap(valid), pyarrow.py_buffer(values)]
         )
     if not taken.null_count or pyarrow.types.is_null(kind):
         return taken
     valid = _get_validity(taken)
     if pyarrow.types.is_boolean(kind):
-        bits = np.unpackbits(np.frombuffer(taken.buffers()[1], dtype=np.uint8), bitorder="little")
-        shown = np.packbits(bits[taken.offset :][:size].astype(bool) & valid, bitorder="little")
+        shown = np.packbits(_read_bits(taken) & valid, bitorder="little")
         return pyarrow.Array.from_buffers(
             kind, size, [_make_bitmap(valid), pyarrow.py_buffer(shown)]
         )
@@ -257,9 +276,8 @@ def _without_hidden_values(taken: Any) -> Any:
             kind, size, [_make_bitmap(valid), *filled.buffers()[1:]], offset=0
         )
     width = kind.bit_width // 8
-    values = np.frombuffer(taken.buffers()[1], dtype=np.uint8)[taken.offset * width :][
-        : size * width
-    ].copy()
+    stored = np.frombuffer(taken.buffers()[1], dtype=np.uint8)
+    values = stored[taken.offset * width :][: size * width].copy()
     values.reshape(size, width)[~valid] = 0
     return pyarrow.Array.from_buffers(kind, size, [_make_bitmap(valid), pyarrow.py_buffer(values)])
 

@@ -194,7 +194,8 @@ def _count_groups(
     counts: list[dict[tuple[Any, ...], int]] = [{} for _ in groups]
     lacking = [MissingRows() for _ in groups] if tallies is None else tallies
     for tally, group in zip(lacking, groups, strict=True):
-        tally.columns, tally.where = group, table.where
+        tally.columns = group
+        tally.where = table.where
     # groups that no engine counts share one pass over the table, under the key -1
     passes: dict[int, tuple[Table, list[int]]] = {}
     for number, group in enumerate(groups):

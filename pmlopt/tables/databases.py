@@ -45,7 +45,8 @@ class Database:
     """
 
     def __init__(self, url: str, *, table: str | None = None, query: str | None = None) -> None:
-        self._url, self._scheme = url, url.partition("://")[0].lower()
+        self._url = url
+        self._scheme = url.partition("://")[0].lower()
         shown = hide_passwords(url)
         if self._scheme not in _CONNECTORS:
             raise InputError(
@@ -58,7 +59,8 @@ class Database:
             if not query or ";" in _SQL_TEXTS.sub("", query):
                 # drivers run the first or the last one, or all
                 raise InputError(f"{_name_place(url)}: give --query one statement of SQL, a SELECT")
-        self._table, self._query = table, query
+        self._table = table
+        self._query = query
         self.name = f"{_name_place(url)}, {'the query' if table is None else f'table {table}'}"
         self._connection: Any = None
 
@@ -168,7 +170,9 @@ class DatabaseTable(Table):
     def __init__(
         self, where: str, cursor: Any, errors: Any, orders: Mapping[str, tuple[str, ...]]
     ) -> None:
-        self.where, self._cursor, self._errors = where, cursor, errors
+        self.where = where
+        self._cursor = cursor
+        self._errors = errors
         self._reader = cursor.fetch_record_batch()
         schema = self._reader.schema
         self.names = list(schema.names)

@@ -106,7 +106,8 @@ class RSink(DocumentSink):
         """Return the bytes of the file of a table."""
         from rdata.unparser import unparse_data
 
-        names, parser = table.column_names, self._parser
+        names = table.column_names
+        parser = self._parser
         frame = self._make_object(
             "VEC",
             [
@@ -129,7 +130,8 @@ class RSink(DocumentSink):
         self, kind: str, value: Any, attributes: Mapping[str, Any] | None = None, tag: Any = None
     ) -> Any:
         """Build an object of R."""
-        parser, pairs = self._parser, None
+        parser = self._parser
+        pairs = None
         for name, one in reversed(list((attributes or {}).items())):
             rest = pairs or self._make_object("NILVALUE", None)
             symbol = self._make_object("SYM", self._make_text(name))
@@ -151,7 +153,8 @@ class RSink(DocumentSink):
 
     def _convert_column(self, column: Any, about: OutputColumn) -> Any:
         """Build the vector of a column."""
-        kind, absent = column.type, np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+        kind = column.type
+        absent = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
         if is_kind(kind, "string", "large_string"):
             return self._make_texts_or_factor(column.to_pylist(), about)
         if pyarrow.types.is_timestamp(kind):

@@ -47,7 +47,8 @@ class FrameTable(Table):
                 f"{type(data).__name__!r} is no table: give the path of a file, a frame of pandas, Polars or "
                 "Arrow, or a mapping from names to columns"
             )
-        self.names, self._columns = list(columns), columns
+        self.names = list(columns)
+        self._columns = columns
         self._orders = {
             place: (orders or {}).get(name, order)
             for place, (name, order) in enumerate(zip(self.names, found, strict=True))
@@ -91,7 +92,8 @@ class LazyTable(Table):
         with engine_errors():
             schema = frame.collect_schema()
         self._refused = find_lossy_columns(frame)
-        self._frame, self.names = frame, schema.names()
+        self._frame = frame
+        self.names = schema.names()
         # what DuckDB hands to Arrow lacks the order of its ENUM
         self._orders = {
             name: tuple(kind.categories) for name, kind in schema.items() if _is_enum(kind)

@@ -93,7 +93,8 @@ def _parse_column(batch: TableBatch, place: int) -> list[float] | None:
 
 def _may_be_counts(numbers: Sequence[float]) -> bool:
     """Return whether numbers may be unequal counts or shares: positive, and not the numbers of rows."""
-    size, least = len(numbers), min(numbers, default=0.0)
+    size = len(numbers)
+    least = min(numbers, default=0.0)
     # equal counts have the shares of counted rows
     is_unequal = len(set(numbers)) > 1
     return least > 0 and is_unequal and sorted(numbers) != [least + k for k in range(size)]

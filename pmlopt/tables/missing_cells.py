@@ -58,7 +58,7 @@ class MissingRows:
         absent = np.array([any(map(is_absent, value)) for value in values], dtype=bool)
         if not absent.any():
             return None
-        lacking = np.asarray(absent[codes])
+        lacking = absent[codes]
         numbers = np.zeros(len(values), dtype=np.int64)
         np.add.at(numbers, codes[lacking], 1 if times is None else times[lacking])
         self.missing += int(numbers.sum())

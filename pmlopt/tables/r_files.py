@@ -90,7 +90,8 @@ def _decode_texts(cells: Any) -> list[str | None]:
 
 def _convert_column(column: Any, name: str, notes: list[str]) -> Any:
     """Return a column as an array of Arrow."""
-    attributes, kind = dict(_list_pairs(column.attributes)), column.info.type.name
+    attributes = dict(_list_pairs(column.attributes))
+    kind = column.info.type.name
     classes = [one for one in _list_classes(column) if one is not None]
     if kind not in ("INT", "REAL", "LGL", "STR") or "dim" in attributes:
         raise FileFormatError(

@@ -180,10 +180,12 @@ class CsvTable(Table):
     typed = False
 
     def __init__(self, path: str | os.PathLike[str], source: DataStream, form: CsvFormat) -> None:
-        self.where, self.form = path, form
+        self.where = path
+        self.form = form
         self._source = source
         self._reading: Any = None
-        self._quotes, self._judged = QuoteCheck(form.delimiter or ","), False
+        self._quotes = QuoteCheck(form.delimiter or ",")
+        self._judged = False
         self.names = next(read_text_rows(io.BytesIO(source.head), form, path), [])
         if not self.names:
             raise make_no_rows_error(path, 0)
@@ -292,14 +294,17 @@ class TypedTable(Table):
         *,
         may_be_empty: bool = False,
     ) -> None:
-        self.where, self._source, self._read = path, source, 0
+        self.where = path
+        self._source = source
+        self._read = 0
         self._may_be_empty = may_be_empty
         self._some_parts: Callable[[list[str]], Iterable[Any]] | None = None
         try:
             stream = pyarrow.PythonFile(source, mode="r")
             if kind == "Parquet":
                 file = parquet.ParquetFile(stream)
-                schema, self.rows = file.schema_arrow, file.metadata.num_rows
+                schema = file.schema_arrow
+                self.rows = file.metadata.num_rows
                 self.lost_orders = _find_lost_orders(schema, file.metadata)
                 # Cells of a batch of Parquet, so that wide tables have shorter batches.
                 size = max(1, min(_MAX_BATCH_ROWS, (2**21) // max(1, len(schema.names))))
@@ -417,7 +422,9 @@ class FolderTable(Table):
     def __init__(self, data: str | os.PathLike[str]) -> None:
         self.where = data
         self.folder, self.files = list_data_files(data)
-        self.rows, self.lost_orders, first = 0, set(), None
+        self.rows = 0
+        self.lost_orders = set()
+        first = None
         for file in self.files:
             with open_table(file, may_be_empty=True) as head:
                 named = (head.names, list(values_in_path(file, self.folder)))
@@ -425,7 +432,8 @@ class FolderTable(Table):
                 self.lost_orders = {*self.lost_orders, *head.lost_orders}
                 self.rows += head.rows or 0
             if first is None:
-                first, self.types = named, types
+                first = named
+                self.types = types
             if named != first:
                 raise InputError(
                     f"{file}: has the columns {named[0]} and lies in folders of {named[1]}, and "
@@ -472,7 +480,8 @@ def _make_constant(value: str | None) -> Any:
 def _check_boolean_columns(file: Path, types: Sequence[Any], table: FolderTable) -> None:
     """Raise an error where a column is boolean in one file and numeric in another."""
     for place, (kind, known) in enumerate(zip(types, table.types, strict=False)):
-        one, other = pyarrow.types.is_boolean(kind), pyarrow.types.is_boolean(known)
+        one = pyarrow.types.is_boolean(kind)
+        other = pyarrow.types.is_boolean(known)
         if one != other and not pyarrow.types.is_null(other_kind := known if one else kind):
             raise InputError(
                 f"{file}: the column at position {place} is of {kind}, and in {table.files[0]} of {known}: "

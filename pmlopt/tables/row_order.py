@@ -115,7 +115,8 @@ class SortedRows:
     """
 
     def __init__(self, buckets: int = BUCKET_COUNT) -> None:
-        self.buckets, self.size = buckets, 0
+        self.buckets = buckets
+        self.size = 0
         self._pieces: list[tuple[Any, list[int]]] = []
 
     def add_batch(self, rows: Any, buckets: Buckets) -> None:
@@ -171,7 +172,8 @@ class BucketReader:
 
     def __init__(self, source: Any, buckets: int = BUCKET_COUNT) -> None:
         held = source if isinstance(source, str) else pyarrow.PythonFile(source, mode="r")
-        self._file, self._buckets = ipc.open_file(held), buckets
+        self._file = ipc.open_file(held)
+        self._buckets = buckets
 
     def read_pieces(self, bucket: int) -> Iterator[Any]:
         """Return a bucket's record batches from all chunks."""
@@ -191,9 +193,11 @@ def shuffle_rows(
             system. It holds these rows only, no one else can read it, and it goes with the process.
     """
     with ExitStack() as stack:
-        buckets, sizes = ByteBuckets(bits), np.zeros(BUCKET_COUNT, dtype=np.int64)
+        buckets = ByteBuckets(bits)
+        sizes = np.zeros(BUCKET_COUNT, dtype=np.int64)
         few: list[tuple[Any, Buckets]] = []
-        held, count = SortedRows(), 0
+        held = SortedRows()
+        count = 0
         file: BucketFile | None = None
         for rows in batches:
             few.append((rows, buckets.draw_buckets(rows.num_rows)))

@@ -112,7 +112,8 @@ def _convert_cells(cells: list[Any], name: str, notes: list[str]) -> Any:
     if kinds == {int, float} or (kinds == {int} and any(abs(cell or 0) >= 2**63 for cell in cells)):
         kinds = {float}
     if kinds == {datetime} and all(cell.time() == time() for cell in cells if cell is not None):
-        kinds, cells = {date}, [None if cell is None else cell.date() for cell in cells]
+        kinds = {date}
+        cells = [None if cell is None else cell.date() for cell in cells]
     types = {
         int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_(), str: pyarrow.string(),
         date: pyarrow.date32(), datetime: pyarrow.timestamp("us"), time: pyarrow.time64("us"),
@@ -161,7 +162,8 @@ def _inspect_sheet(sheet: Any) -> Sheet:
     found = Sheet()
     with sheet._get_source() as stream:
         for _, element in ElementTree.iterparse(stream):  # noqa: S314
-            name, given = element.tag.rpartition("}")[2], element.attrib
+            name = element.tag.rpartition("}")[2]
+            given = element.attrib
             if name == "mergeCell":
                 found.merged += 1
             elif name == "c":
@@ -212,7 +214,9 @@ def _get(element: Any, name: str, default: str = "") -> str:
 
 def _read_open_sheet(element: Any) -> Sheet:
     """Read the rows of a sheet, of which equal ones may stand once with their number."""
-    found, empty, columns = Sheet(), 0, 0
+    found = Sheet()
+    empty = 0
+    columns = 0
     for one in element.iter():
         name = _get_name(one)
         is_hidden = _get(one, "visibility", "visible") != "visible"
@@ -245,7 +249,8 @@ def _read_open_cells(row: Any, found: Sheet) -> Iterator[Any]:
             continue
         spans = (_get(one, f"number-{side}-spanned", "1") for side in ("rows", "columns"))
         found.merged += any(span != "1" for span in spans)
-        times, value = int(_get(one, "number-columns-repeated", "1")), _read_open_cell(one)
+        times = int(_get(one, "number-columns-repeated", "1"))
+        value = _read_open_cell(one)
         if value is None:
             empty += times
             continue

@@ -190,7 +190,8 @@ class DataStream(io.RawIOBase):
     """
 
     def __init__(self, stream: BinaryIO, where: object = None) -> None:
-        self._stream, self._where = stream, where or getattr(stream, "name", "the data")
+        self._stream = stream
+        self._where = where or getattr(stream, "name", "the data")
         self.head = stream.read(HEAD_BYTES)
         self._ahead = self.head
         self._read = 0
@@ -235,7 +236,8 @@ class DataStream(io.RawIOBase):
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move to a position in the file."""
         if whence == os.SEEK_CUR:
-            offset, whence = offset + self.tell(), os.SEEK_SET
+            offset = offset + self.tell()
+            whence = os.SEEK_SET
         self._ahead = b""
         return self._stream.seek(offset, whence)
 

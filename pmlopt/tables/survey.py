@@ -49,7 +49,9 @@ class ReadingProcess:
     def __init__(
         self, key: tuple[Any, ...], path: Any, ending: str, encoding: str, kind: str
     ) -> None:
-        self.key, self._where, self._kind = key, path, kind
+        self.key = key
+        self._where = path
+        self._kind = kind
         self._child = start_child(serve_file, path=str(path), ending=ending, encoding=encoding)
         self.head = self._open_stream().read_all().schema
         self.is_idle = True
@@ -159,18 +161,23 @@ class SurveyTable(Table):
     def __init__(
         self, path: Any, ending: str, *, labels: bool = False, encoding: str | None = None
     ) -> None:
-        self.where, self.ending, self._read = path, ending, 0
-        self.program, self.kind = PROGRAMS[ending], f"{SURVEY_KINDS[ending]} ({ending})"
+        self.where = path
+        self.ending = ending
+        self._read = 0
+        self.program = PROGRAMS[ending]
+        self.kind = f"{SURVEY_KINDS[ending]} ({ending})"
         check_installed(f"files that end in {self.ending}", "pyreadstat")
         if not Path(path).is_file() or _read_ending(path) != ending:
             raise FileFormatError(
                 f"{path}: is a {self.kind}, which is read from a file on disk that is not packed: write it "
                 "there first"
             )
-        self._process, self._is_open = _take_process(path, ending, encoding or "", self.kind), True
+        self._process = _take_process(path, ending, encoding or "", self.kind)
+        self._is_open = True
         schema = self._process.head
         self.metadata = SurveyMetadata.from_json(schema.metadata[METADATA])
-        self.names, self.rows = list(self.metadata.names), self.metadata.rows
+        self.names = list(self.metadata.names)
+        self.rows = self.metadata.rows
         self.columns = [
             SurveyColumn(name, self.metadata, self.program, labels=labels) for name in self.names
         ]
@@ -184,7 +191,8 @@ class SurveyTable(Table):
 
     def keep_numbers(self) -> None:
         """Give columns as they are in the file: see `keeps_numbers`."""
-        self.keeps_numbers, self.types = True, self._stored
+        self.keeps_numbers = True
+        self.types = self._stored
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield the batches of rows."""
@@ -259,7 +267,8 @@ class SurveyBatch(TableBatch):
 
     def get_column(self, place: int, kept_mask: BoolArray | None = None) -> Any:
         """Return a column's array for kept rows."""
-        found, about = super().get_column(place, kept_mask), self._table.columns[place]
+        found = super().get_column(place, kept_mask)
+        about = self._table.columns[place]
         if self._table.keeps_numbers or str(found.type) != "double":
             return found
         numbers = compute.if_else(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pmlopt.core.frames import MissingKind, is_missing
-from pmlopt.core.numbers.arrays import Label, join_words
+from pmlopt.core.numbers.arrays import Label, Labels, join_words
 from pmlopt.errors import InputError
 from pmlopt.tables.survey_process import MIN_KIND, name_kind, number_kind
 from pmlopt.tables.survey_times import TimeFormat, find_time_format
@@ -128,7 +128,7 @@ class SurveyColumn:
         label = self.labels.get(value)
         return str(self.get_code(value)) + (f" ({label})" if label else "")
 
-    def find_order(self, values: Sequence[Any], where: object) -> tuple[Label, ...] | None:
+    def find_order(self, values: Sequence[Any], where: object) -> Labels | None:
         """Return the letters in the order of codes, where labels are the letters.
 
         Args:

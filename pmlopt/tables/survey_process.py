@@ -179,7 +179,8 @@ def _read_batches(
     read: Callable[..., Any], names: Sequence[str], found: Any
 ) -> Iterator[list[Any]]:
     """Yield the columns of some rows at a time, of as many whichever columns are asked for."""
-    known, done = found.number_rows, 0
+    known = found.number_rows
+    done = 0
     # Cells of a batch; as many are read at a time, or a 64th of the rows, since rows before are skipped,
     # which takes time in a compressed file.
     size = max(1, 2**20 // max(1, len(found.column_names)))
@@ -209,7 +210,8 @@ def number_kinds(cells: Sequence[Any]) -> FloatArray:
         numbers, has_kinds = np.array(cells, dtype=float), False  # None becomes NaN
     except ValueError:
         values = [None if isinstance(cell, str) else cell for cell in cells]
-        numbers, has_kinds = np.array(values, dtype=float), True
+        numbers = np.array(values, dtype=float)
+        has_kinds = True
     if (numbers >= MIN_KIND).any():
         raise FileFormatError("a number is above 8.9e307, where kinds of missing values begin")
     for row, cell in enumerate(cells if has_kinds else ()):

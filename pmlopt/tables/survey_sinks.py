@@ -49,7 +49,10 @@ class SurveySink(TypedSink):
     program: ClassVar[str] = "spss"
     max_label_bytes = 256
     max_value_label_bytes: ClassVar[int | None] = 120
-    has_kinds, keeps_blanks, compressed, ignores_case = False, False, False, True
+    has_kinds = False
+    keeps_blanks = False
+    compressed = False
+    ignores_case = True
 
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
         import_optional("pandas", f"writers of files of {self.kind}")
@@ -103,7 +106,8 @@ class SurveySink(TypedSink):
 
     def _check_column(self, column: OutputColumn, kind: Any) -> None:
         """Raise an error for a column that the format cannot hold."""
-        types, name = pyarrow.types, str(column.name)
+        types = pyarrow.types
+        name = str(column.name)
         is_number = types.is_floating(kind) or types.is_integer(kind)
         is_time = choose_time_format(kind, self.program) is not None
         if not (is_number or is_time or kind == pyarrow.string()):
@@ -164,7 +168,8 @@ class SurveySink(TypedSink):
             [pyarrow.nulls(1, kind) for kind in self._schema.types], schema=self._schema
         )
         with tempfile.TemporaryDirectory(prefix="pmlopt-") as folder:
-            path, frame = str(Path(folder) / "row"), self._make_frame(row)
+            path = str(Path(folder) / "row")
+            frame = self._make_frame(row)
             try:
                 self._write_frame(frame, path)
             except self._errors as cause:
@@ -287,7 +292,8 @@ class SurveySink(TypedSink):
         """Return the value labels of each column; of a new one those of its outputs."""
         found = {}
         for column, values, field in zip(self._columns, self._values, self._schema, strict=True):
-            about, is_text = self._about.get(column.name), str(field.type) == "string"
+            about = self._about.get(column.name)
+            is_text = str(field.type) == "string"
             if about is None:
                 continue
             outputs = None if values is None else set(values.to_pylist())
@@ -315,7 +321,9 @@ class StataSink(SurveySink):
 
     kind, program = "Stata", "stata"
     max_label_bytes, max_value_label_bytes = 80, None
-    has_kinds, keeps_blanks, ignores_case = True, True, False
+    has_kinds = True
+    keeps_blanks = True
+    ignores_case = False
 
     def _to_cells(self, name: str, column: Any) -> Any:
         """Convert a column, to the storage type that it had where all its cells fit."""

@@ -90,7 +90,8 @@ class TimeFormat:
             sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
             fraction = f".{rest:06}" if rest else ""
             if sign and rest:  # of -0.5 seconds the whole part is -1
-                seconds, fraction = seconds - 1, f".{_SECOND - rest:06}"
+                seconds = seconds - 1
+                fraction = f".{_SECOND - rest:06}"
             return f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}"
         try:
             moment = _UNIX + timedelta(microseconds=self.origin + passed)

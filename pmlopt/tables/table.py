@@ -147,8 +147,12 @@ class TableBatch:
         names: Sequence[object] | None = None,
         where: object = "the table",
     ) -> None:
-        self.columns, self.size, self.first = columns, size, first
-        self._text, self._names, self._where = text, names, where
+        self.columns = columns
+        self.size = size
+        self.first = first
+        self._text = text
+        self._names = names
+        self._where = where
 
     def name_row(self, row: int) -> str:
         """Name a row of the batch as messages count it."""

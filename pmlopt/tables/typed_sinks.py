@@ -88,7 +88,8 @@ class TypedSink:
         # Rows of a row group of Parquet, or of a batch of Arrow, whatever the batches of the data were.
         # Cells of such a group, so that wide tables have shorter ones.
         self.group: int | None = max(1, min(2**18, (2**21) // max(1, len(columns))))
-        plain, written = [], []
+        plain = []
+        written = []
         self._values: list[Any] = []  # of new columns
         for column in columns:
             self._values.append(None if column.place is not None else self._make_values(column))
@@ -105,7 +106,8 @@ class TypedSink:
                 plain.append(pyarrow.field(column.name, get_plain_type(kind, column.name)))
                 written.append(pyarrow.field(column.name, self._column_type(kind, column.name)))
         self._columns = columns
-        self.plain, self._schema = pyarrow.schema(plain), pyarrow.schema(written)
+        self.plain = pyarrow.schema(plain)
+        self._schema = pyarrow.schema(written)
         self._stream = stream
         self._writer: Any = None  # from the first group of rows on
 
@@ -157,7 +159,8 @@ class WholeTable:
     """The groups of rows of a table, for a format that is written from all of them at once."""
 
     def __init__(self, schema: Any, write: Callable[[Any], object]) -> None:
-        self._schema, self._write = schema, write
+        self._schema = schema
+        self._write = write
         self._groups: list[Any] = []
 
     def write_batch(self, group: Any) -> None:

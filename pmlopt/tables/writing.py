@@ -189,7 +189,8 @@ def choose_sink(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink]
         'gzip'
     """
     # a codec is the last suffix, and the format the one before it
-    ending, codec = Path(path).suffix.lower(), None
+    ending = Path(path).suffix.lower()
+    codec = None
     if ending in COMPRESSED_ENDINGS:
         ending, codec = Path(path).with_suffix("").suffix.lower(), COMPRESSED_ENDINGS[ending]
     if codec is None and ending in PARQUET_ENDINGS:
@@ -239,7 +240,8 @@ class _UnclosedStream(io.RawIOBase):
     """
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self.discards = stream, False
+        self._stream = stream
+        self.discards = False
 
     def writable(self) -> bool:
         """Return True."""
@@ -267,7 +269,8 @@ class CsvSink:
     group: int | None = None
 
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
-        self._stream, self._columns = stream, columns
+        self._stream = stream
+        self._columns = columns
         self._delimiter = (like.form.delimiter if like.form else None) or ","
         # the delimiter may be a character with a meaning in a pattern
         self._special = f'["\r\n{re.escape(self._delimiter)}]'

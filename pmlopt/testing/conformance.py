@@ -162,7 +162,8 @@ def check_prior_set(priors: PriorSet, *, instances: int = DEFAULT_INSTANCES, see
     for _ in range(instances):
         matrix = round_rows_to_grid(rng.dirichlet(np.full(2, 0.7), priors.size))
         least = priors.min_mean(matrix)
-        column, largest = cp.Variable(matrix.shape, nonneg=True), cp.Variable((1, 2), nonneg=True)
+        column = cp.Variable(matrix.shape, nonneg=True)
+        largest = cp.Variable((1, 2), nonneg=True)
         declared = priors.to_cvxpy(column, largest)
         fixed = [column == matrix, largest == matrix.max(axis=0, keepdims=True)]
         problem = cp.Problem(
@@ -174,7 +175,8 @@ def check_prior_set(priors: PriorSet, *, instances: int = DEFAULT_INSTANCES, see
             f"the least means of {matrix.tolist()} are {least}, and the constraints allow "
             f"{declared.value.value[0]}",
         )
-        column.value, largest.value = matrix, matrix.max(axis=0, keepdims=True)
+        column.value = matrix
+        largest.value = matrix.max(axis=0, keepdims=True)
         for name, value in priors.auxiliary_values(matrix).items():
             declared.variables[name].value = value
         worst = max(
@@ -214,7 +216,8 @@ def _check_members(priors: PriorSet, column: FloatArray, mean: float) -> None:
     forms = {"constraints on a prior": priors.constrain_measures(prior, np.ones((1, 1)))}
     if (polytope := priors.polytope()) is not None:
         z = cp.Variable((polytope.parts.shape[1], 1), nonneg=True)
-        rows, equal = polytope.rows @ z - polytope.right[:, None], polytope.equal
+        rows = polytope.rows @ z - polytope.right[:, None]
+        equal = polytope.equal
         held = [rows[equal] == 0, rows[~equal] <= 0] if equal.any() else [rows <= 0]
         forms["polytope"] = [prior == polytope.parts @ z, *held]
     for name, rules in forms.items():
@@ -382,7 +385,7 @@ def _mix_to_boundary(
     law = prior.pmf @ sharp
 
     def mix_with_own_law(share: float) -> FloatArray:
-        return np.asarray((1 - share) * sharp + share * law)
+        return (1 - share) * sharp + share * law
 
     if requirement.holds(prior, sharp):
         return mix_with_own_law(just), None
@@ -401,7 +404,8 @@ def _max_violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -
     mechanism = cp.Variable(matrix.shape, nonneg=True)
     law = cp.Variable((1, matrix.shape[1]), nonneg=True)
     declared = requirement.to_cvxpy(prior, mechanism, law)
-    mechanism.value, law.value = matrix, (prior.pmf @ matrix)[None, :]
+    mechanism.value = matrix
+    law.value = (prior.pmf @ matrix)[None, :]
     for name, value in requirement.auxiliary_values(prior, matrix).items():
         declared.variables[name].value = value
     return max(map(_constraint_violation, declared.constraints.values()))

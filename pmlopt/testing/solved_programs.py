@@ -97,7 +97,8 @@ def _check_bounds(results: dict[str, Result[Any]], maximised: bool, allowed: flo
     sign = 1 if maximised else -1
     best = max(results, key=lambda name: sign * results[name].value)
     tightest = min(results, key=lambda name: sign * results[name].bound)
-    value, bound = results[best].value, results[tightest].bound
+    value = results[best].value
+    bound = results[tightest].bound
     if sign * (value - bound) > allowed:
         raise ConformanceError(
             f"{best} has the value {value}, and {tightest} the bound {bound}: one of both is false"

@@ -196,7 +196,8 @@ def _check_record(record: ResultRecord) -> Claim:
     boasts = record.status is Status.OPTIMAL and record.bound is None
     found = ["the status is optimal, and no bound is claimed"] if boasts else []
     for name, number in made.items():
-        stated, tolerance = getattr(record, name), derived_tolerance if name == "level" else 0.0
+        stated = getattr(record, name)
+        tolerance = derived_tolerance if name == "level" else 0.0
         near = None not in (stated, number) and math.isclose(
             stated, number or 0.0, rel_tol=tolerance, abs_tol=tolerance
         )

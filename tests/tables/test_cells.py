@@ -43,6 +43,16 @@ def test_cells_in_any_order_are_the_cells_of_the_rows(name: str) -> None:
             assert str(made.to_pylist()) == str([cells[place] for place in places])  # NaN is NaN
 
 
+@pytest.mark.parametrize("name", list(kinds()))
+def test_rows_may_be_a_slice_in_which_some_lack(name: str) -> None:
+    array = kinds()[name]()
+    cells = array.to_pylist()
+    rows = pyarrow.array([9, 2, None, 0]).slice(1)
+    made = gather_cells(array, rows)
+    made.validate(full=True)
+    assert str(made.to_pylist()) == str([cells[2], None, cells[0]])
+
+
 def test_zeros_stand_under_nulls_and_a_struct_hides_what_it_lacks() -> None:
     hidden = pyarrow.Array.from_buffers(
         pyarrow.int64(),

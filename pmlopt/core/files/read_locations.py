@@ -30,7 +30,10 @@ class ReadLocation:
     __slots__ = ("context", "depth", "path", "sizes")
 
     def __init__(self, context: Context, path: str, sizes: dict[str, int], depth: int = 0) -> None:
-        self.context, self.path, self.sizes, self.depth = context, path, sizes, depth
+        self.context = context
+        self.path = path
+        self.sizes = sizes
+        self.depth = depth
 
     def fail(self, problem: str) -> NoReturn:
         """Raise the context's error with the location's path."""

@@ -24,6 +24,7 @@ from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, 
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.numbers.arrays import (
     Label,
+    Labels,
     abbreviate,
     check_json_labels,
     name_outputs,
@@ -83,11 +84,13 @@ def decode_xlsx(source: Source) -> MatrixFile:
         ]
         for row, values in enumerate(rows[1:], 2)
     ]
-    header, before = rows[0][1:], [row[0] for row in rows[1:]]
+    header = rows[0][1:]
+    before = [row[0] for row in rows[1:]]
     if source.stochastic:
         texts = [["" if value is None else str(value) for value in row] for row in rows]
         check_layout(texts, source.path)
-    inputs, outputs = _parse_labels(before, source), _parse_labels(header, source)
+    inputs = _parse_labels(before, source)
+    outputs = _parse_labels(header, source)
     for labels in (inputs, outputs):
         warn_of_near_labels(labels, source.path)
     return MatrixFile(np.array(numbers, dtype=np.float64), inputs, outputs)
@@ -175,15 +178,19 @@ def _build_cell(sheet: Any, value: Any, openpyxl: Any) -> Any:
         return None
     cell = openpyxl.cell.WriteOnlyCell(sheet)
     if isinstance(value, _ExactNumber):
-        cell.value, cell.data_type = str(value), "n"
+        cell.value = str(value)
+        cell.data_type = "n"
     elif isinstance(value, Formula):
-        cell.value, cell.data_type = str(value), "f"
+        cell.value = str(value)
+        cell.data_type = "f"
     elif isinstance(value, bool | date | time):
         cell.value = value
     elif isinstance(value, float) or (isinstance(value, int) and abs(value) <= MAX_EXACT_INTEGER):
-        cell.value, cell.data_type = repr(value), "n"
+        cell.value = repr(value)
+        cell.data_type = "n"
     else:
-        cell.value, cell.data_type = _escape_cell_text(str(value)), "s"
+        cell.value = _escape_cell_text(str(value))
+        cell.data_type = "s"
         if str(value).startswith(_STARTS_FORMULA):
             cell.quotePrefix = True  # else it becomes a formula when a user edits it
     return cell
@@ -252,7 +259,8 @@ def find_hidden_lines(sheet: Any) -> tuple[set[int], set[int]]:
     with sheet._get_source() as stream:
         parse = _import_openpyxl().xml.functions.iterparse
         for event, element in parse(stream, events=("start", "end")):
-            name, given = element.tag.rpartition("}")[2], element.attrib
+            name = element.tag.rpartition("}")[2]
+            given = element.attrib
             if event == "end":
                 element.clear()
             elif name == "sheetFormatPr":
@@ -297,7 +305,7 @@ def _get_cell_value(cell: Any) -> Any:
     return unescape_cell_text(value) if isinstance(value, str) and cell.data_type != "e" else value
 
 
-def _parse_labels(values: Sequence[Any], source: Source) -> tuple[Label, ...]:
+def _parse_labels(values: Sequence[Any], source: Source) -> Labels:
     """Parse labels from cells; blank is empty text, and tuples are as Python writes them."""
     given = list(_get_plain_labels(values, source))
     if all(isinstance(label, str) for label in given):

@@ -32,6 +32,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     Label,
+    Labels,
     abbreviate,
     check_json_labels,
 )
@@ -73,7 +74,7 @@ class SavedMatrix:
     matrix: Annotated[FloatArray, Shape("N", "M"), Range(0.0, 1 + SUM_ATOL)]
     metadata: Mapping[str, Any]
 
-    def get_side_labels(self, name: str) -> tuple[Label, ...]:
+    def get_side_labels(self, name: str) -> Labels:
         """Return one side's labels, or default labels."""
         labels = tuple(getattr(self, name))
         positions = DefaultLabels(len(labels))
@@ -148,7 +149,8 @@ def decode_npz(source: Source) -> MatrixFile:
     try:
         check_expansion(source.path, source.stream)
         with np.load(source.stream, allow_pickle=False) as arrays:
-            matrix, about = freeze(arrays["matrix"]), arrays["about"].tobytes()
+            matrix = freeze(arrays["matrix"])
+            about = arrays["about"].tobytes()
             others = {name: arrays[name] for name in arrays.files if name.startswith("metadata/")}
     except FileFormatError:
         raise
@@ -289,7 +291,7 @@ def read_matrix(
     return found.decode(Source(path, content, stochastic, name))
 
 
-def read_table(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], tuple[Label, ...], Any]:
+def read_table(path: str | os.PathLike[str]) -> tuple[Labels, Labels, Any]:
     """Read row labels, column labels and numbers of a matrix file."""
     stored = read_matrix(path, stochastic=False)
     return stored.inputs, stored.outputs, stored.matrix
@@ -300,7 +302,7 @@ def check_format(path: str | os.PathLike[str]) -> None:
     FORMATS[get_file_format(path)].check_available()
 
 
-def check_labels(path: str | os.PathLike[str], labels: tuple[Label, ...]) -> None:
+def check_labels(path: str | os.PathLike[str], labels: Labels) -> None:
     """Raise an error for output labels that the file format cannot store."""
     FORMATS[get_file_format(path)].encode(
         MatrixFile(np.zeros((1, len(labels))), ("input",), labels)

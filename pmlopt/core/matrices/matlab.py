@@ -28,7 +28,7 @@ from pmlopt.core.matrices.matrix_file import (
     check_kept,
     to_real_matrix,
 )
-from pmlopt.core.numbers.arrays import DefaultLabels, Label
+from pmlopt.core.numbers.arrays import DefaultLabels, Label, Labels
 from pmlopt.errors import FileFormatError
 
 MATRIX = "P"
@@ -224,7 +224,7 @@ def _join_characters(value: Any) -> list[str]:
     return ["".join(character or "\0" for character in row) for row in rows]  # numpy drops zeros
 
 
-def _parse_labels(value: Any, side: str, source: Source) -> tuple[Label, ...]:
+def _parse_labels(value: Any, side: str, source: Source) -> Labels:
     """Parse labels from cells, numbers or character rows."""
     if value.dtype.kind == "U":
         texts = _join_characters(value)

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import FloatArray, Label, abbreviate, join_words
+from pmlopt.core.numbers.arrays import FloatArray, Labels, abbreviate, join_words
 from pmlopt.errors import FileFormatError
 
 OTHER_FORMATS = "save as .json or .npz, which keep all labels"
@@ -24,8 +24,8 @@ class MatrixFile:
     """
 
     matrix: FloatArray
-    inputs: tuple[Label, ...]
-    outputs: tuple[Label, ...]
+    inputs: Labels
+    outputs: Labels
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -108,7 +108,7 @@ def to_real_matrix(array: Any, source: Source, what: str = "the array") -> Float
     return np.ascontiguousarray(matrix)
 
 
-def check_kept(labels: tuple[Label, ...], back: tuple[Label, ...], format_name: str) -> None:
+def check_kept(labels: Labels, back: Labels, format_name: str) -> None:
     """Raise an error for labels that do not survive a round trip."""
     if repr(labels) != repr(back):
         raise FileFormatError(

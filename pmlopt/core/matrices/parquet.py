@@ -26,6 +26,7 @@ from pmlopt.core.matrices.matrix_file import (
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.numbers.arrays import (
     Label,
+    Labels,
     abbreviate,
     check_json_labels,
     check_labels_of_size,
@@ -97,7 +98,7 @@ def decode_parquet(source: Source) -> MatrixFile:
     return MatrixFile(matrix, labels, outputs)
 
 
-def _build_input_field(labels: tuple[Label, ...], name: str) -> tuple[Any, Any]:
+def _build_input_field(labels: Labels, name: str) -> tuple[Any, Any]:
     """Build the Arrow field and array of input labels, as JSON for mixed types."""
     pyarrow = import_optional("pyarrow", PURPOSE)
 
@@ -153,7 +154,7 @@ def _find_input_column(table: Any, source: Source) -> int:
     return int(table.schema.get_field_index(named[0]))
 
 
-def _read_input_labels(field: Any, column: Any, source: Source) -> tuple[Label, ...]:
+def _read_input_labels(field: Any, column: Any, source: Source) -> Labels:
     """Return the labels in the input column."""
     values = column.to_pylist()
     if None in values:
@@ -168,7 +169,7 @@ def _read_input_labels(field: Any, column: Any, source: Source) -> tuple[Label, 
         ) from None
 
 
-def _read_output_labels(fields: list[Any]) -> tuple[Label, ...]:
+def _read_output_labels(fields: list[Any]) -> Labels:
     """Return the column labels, stored ones or parsed names."""
     kept = [_get_stored_label(field) for field in fields]
     if all(one is None for one in kept):

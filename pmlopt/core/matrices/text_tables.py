@@ -41,7 +41,8 @@ def format_decimal(value: float) -> str:
     if len((left + right).strip("0")) > 16 or not 1e-300 < value < 1:
         return text
     mantissa, binary = math.frexp(value)
-    units, ten = int(mantissa * 2.0**53), 10 ** (len(right) - int(power or 0))
+    units = int(mantissa * 2.0**53)
+    ten = 10 ** (len(right) - int(power or 0))
     # |decimal - float| in units in the last place is this number over ten
     apart = abs((int(left + right) << (53 - binary)) - units * ten)
     return text if 100 * apart < 49 * ten else f"{value:.17g}"
@@ -55,7 +56,8 @@ def decode_text(source: Source) -> MatrixFile:
 
 def parse_labelled_matrix(table: TextTable, *, stochastic: bool = True) -> MatrixFile:
     """Parse the rows of a text to a labelled matrix."""
-    rows, path = table.rows, table.path
+    rows = table.rows
+    path = table.path
     if len(rows[0]) < 2:
         raise FileFormatError(f"{path}: has no output column: the first column holds the inputs")
     if stochastic:
@@ -66,7 +68,8 @@ def parse_labelled_matrix(table: TextTable, *, stochastic: bool = True) -> Matri
         [table.parse_number(cell, f"{path}: row {number}") for cell in row[1:]]
         for number, row in enumerate(rows[1:], start=2)
     ]
-    inputs, outputs = (parse_labels(texts) for texts in ([row[0] for row in rows[1:]], rows[0][1:]))
+    inputs = parse_labels([row[0] for row in rows[1:]])
+    outputs = parse_labels(rows[0][1:])
     for labels in (inputs, outputs):
         warn_of_near_labels(labels, path)
     return MatrixFile(np.array(matrix), inputs, outputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import reprlib
+import sys
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
@@ -26,6 +27,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Label = Hashable
+Labels = tuple[Label, ...]
 
 
 class DefaultLabels(tuple[int, ...]):
@@ -193,7 +195,7 @@ def check_in_interval(
 
 def bound_sum_rounding(terms: int, size: float) -> float:
     """Bound the rounding error of a floating-point sum by the number and the sizes of its terms."""
-    return 16 * (terms + 8) * float(np.finfo(float).eps) * size
+    return 16 * (terms + 8) * sys.float_info.epsilon * size
 
 
 def check_labels_of_size(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-def iterate_row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
-    """Yield slices of rows that cover an array, each with few enough entries for the cache.
+def iterate_row_blocks(shape: tuple[int, ...]) -> Iterable[slice]:
+    """Return slices of rows that cover an array, each with few enough entries for the cache.
 
     Examples:
         >>> list(iterate_row_blocks((3, 10)))
@@ -20,8 +20,9 @@ def iterate_row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
         [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None)]
     """
     height = max(1, 2**17 // max(1, math.prod(shape[1:])))  # 1 MiB of floats
-    for start in range(0, shape[0], height):
-        yield slice(start, min(start + height, shape[0]))
+    if 0 < shape[0] <= height:  # a small array is passed over a hundred times in a design
+        return (slice(0, shape[0]),)
+    return (slice(start, min(start + height, shape[0])) for start in range(0, shape[0], height))
 
 
 def iterate_column_blocks(shape: tuple[int, int]) -> Iterator[slice]:
@@ -46,10 +47,8 @@ def sum_row_products(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
         >>> sum_row_products(np.ones((2, 3)), np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 1.0]]))
         array([6., 1.])
     """
-    found = np.empty(len(one))
-    for rows in iterate_row_blocks(one.shape):
-        found[rows] = (one[rows] * other[rows]).sum(axis=1)
-    return found
+    parts = [(one[rows] * other[rows]).sum(axis=1) for rows in iterate_row_blocks(one.shape)]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0), *parts])
 
 
 def is_all_finite(array: NDArray[Any]) -> bool:
@@ -114,7 +113,8 @@ def shrink_whole_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """
     if array.dtype != np.float64 or not array.size:
         return array
-    low, high = float(array.min()), float(array.max())
+    low = float(array.min())
+    high = float(array.max())
     # negated, so that what is no number is not converted
     if not (low >= -(2.0**31) and high < 2.0**31):
         return array

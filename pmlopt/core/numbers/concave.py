@@ -42,7 +42,9 @@ def maximize_over_laws(
     # The share of the way to the nearest boundary that a step may go.
     to_boundary = 0.99
     law = best = np.full(letters, 1 / letters)
-    lower, upper, slack = -math.inf, math.inf, None
+    lower = -math.inf
+    upper = math.inf
+    slack = None
     value, gradient, curved = local(law)
     for _ in range(iterations):
         # concavity: f(q) <= f(p) + <g, q - p>, and the largest
@@ -91,7 +93,8 @@ def maximize_over_laws(
         else:
             break
         slack = slack + min(1.0, to_boundary * steps_to_boundary(slack, dual)) * dual
-        law, (value, gradient, curved) = moved, found
+        law = moved
+        value, gradient, curved = found
     return best, lower, max(lower, upper)
 
 

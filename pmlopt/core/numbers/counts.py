@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.numbers.arrays import Label, indices_of
+from pmlopt.core.numbers.arrays import Label, Labels, indices_of
 from pmlopt.errors import InputError
 
 
-class CountedTuples(dict[tuple[Label, ...], int]):
+class CountedTuples(dict[Labels, int]):
     """A mapping from tuples of labels to counts, with the letters of each place of the tuples in order.
 
     The order of the tuples alone does not have these: a letter that the first ones lack comes later.
@@ -26,9 +26,7 @@ class CountedTuples(dict[tuple[Label, ...], int]):
         (2, ('low', 'high'))
     """
 
-    def __init__(
-        self, counts: Mapping[tuple[Label, ...], int], letters: Iterable[Iterable[Label]]
-    ) -> None:
+    def __init__(self, counts: Mapping[Labels, int], letters: Iterable[Iterable[Label]]) -> None:
         super().__init__(counts)
         self.letters = tuple(map(tuple, letters))
 
@@ -40,15 +38,13 @@ class LabelledSequences(list[list[Label]]):
         order: of the labels, of which some may not occur; None where none is declared.
     """
 
-    def __init__(
-        self, sequences: Iterable[list[Label]], order: tuple[Label, ...] | None = None
-    ) -> None:
+    def __init__(self, sequences: Iterable[list[Label]], order: Labels | None = None) -> None:
         super().__init__(sequences)
         self.order = order
 
 
 def build_count_array(
-    counted: Iterable[tuple[tuple[Label, ...], float]],
+    counted: Iterable[tuple[Labels, float]],
     sides: Sequence[Sequence[Label]],
     what: str,
     error: type[InputError],

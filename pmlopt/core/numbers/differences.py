@@ -89,7 +89,7 @@ def subtract_arrays(values: NDArray[Any], origins: NDArray[Any]) -> FloatArray:
     if values.dtype == origins.dtype == float:
         return np.asarray(values - origins)
     if values.dtype == float or origins.dtype == float:  # exactly, in the type of the other side
-        values, origins = (
-            np.vectorize(Fraction, otypes=[object])(part) for part in (values, origins)
-        )
+        to_fractions = np.vectorize(Fraction, otypes=[object])
+        values = to_fractions(values)
+        origins = to_fractions(origins)
     return np.asarray(values - origins).astype(float)

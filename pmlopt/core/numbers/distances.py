@@ -60,7 +60,8 @@ def join_directions(
         array([[0. , 0.3],
                [0.3, 0. ]])
     """
-    smaller, larger = np.minimum(distances, distances.T), np.maximum(distances, distances.T)
+    smaller = np.minimum(distances, distances.T)
+    larger = np.maximum(distances, distances.T)
     finite = np.where(np.isinf(larger), 0.0, larger)
     apart = smaller < larger - np.abs(finite) * 2.0**-40
     if apart.any():
@@ -71,4 +72,4 @@ def join_directions(
             f"{float(distances[y, x])!r}: give the same both ways, such as the smaller, "
             "numpy.minimum(d, d.T), which protects more"
         )
-    return np.asarray(smaller)
+    return smaller

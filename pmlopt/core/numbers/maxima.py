@@ -31,8 +31,11 @@ def bound_maximum(
         >>> round(bound_maximum(bound_cells, np.linspace(0, 1, 5), lambda best: 1e-6), 4)
         0.25
     """
-    left, right = edges[:-1], edges[1:]
-    bounds, best, closed = np.full(len(left), np.inf), least, least
+    left = edges[:-1]
+    right = edges[1:]
+    bounds = np.full(len(left), np.inf)
+    best = least
+    closed = least
     # halvings of a cell: more than a float has digits
     for _ in range(64):
         values, above = bound_cells(left, right)
@@ -46,6 +49,7 @@ def bound_maximum(
         if not 0 < wide.sum() < 500_000:
             break
         middle = (left + (right - left) / 2)[wide]
-        left, right = np.append(left[wide], middle), np.append(middle, right[wide])
+        left = np.append(left[wide], middle)
+        right = np.append(middle, right[wide])
         bounds = np.tile(bounds[wide], 2)
     return most

@@ -47,15 +47,18 @@ def integrate_on_panels(
         values = weigh_values(numbers.ravel(), np.outer(half, shares).ravel())
         return np.asarray(values.reshape(len(values), len(left), -1).sum(axis=2))
 
-    left, right = edges[:-1], edges[1:]
+    left = edges[:-1]
+    right = edges[1:]
     panels = integrate(left, right)
-    settled, error = np.zeros(len(panels)), 0.0
+    settled = np.zeros(len(panels))
+    error = 0.0
     for _ in range(45):
         middle = left + (right - left) / 2
         both = np.append(left, middle), np.append(middle, right)
         halves = integrate(*both).reshape(len(panels), 2, -1)
         apart = np.abs(halves.sum(axis=1) - panels).max(axis=0)
-        found, spread = settled + halves.sum(axis=(1, 2)), error + float(apart.sum())
+        found = settled + halves.sum(axis=(1, 2))
+        spread = error + float(apart.sum())
         if spread < atol or is_enough(found, spread):
             break
         wide = apart > atol / 1000

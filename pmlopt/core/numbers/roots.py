@@ -26,9 +26,11 @@ def step_up_until(holds: Callable[[float], bool], start: float) -> float:
         True
     """
     # the unit of a number near 0 is so small that doubling would take a thousand steps
-    found, step = start, math.ulp(max(start, 1e-16))
+    found = start
+    step = math.ulp(max(start, 1e-16))
     while found < math.inf and not holds(found):
-        found, step = found + step, 2 * step
+        found = found + step
+        step = 2 * step
     return found
 
 
@@ -48,9 +50,13 @@ def find_min_holding(holds: Callable[[float], bool], start: float) -> float:
         >>> find_min_holding(lambda x: x * x >= 2, math.sqrt(2) - 4e-16) == math.sqrt(2)
         True
     """
-    fails, found, step = start, start, math.ulp(start)
+    fails = start
+    found = start
+    step = math.ulp(start)
     while found < math.inf and not holds(found):
-        fails, found, step = found, found + step, 2 * step
+        fails = found
+        found = found + step
+        step = 2 * step
     return bisect(holds, fails, found, 0.0) if found < math.inf else found
 
 
@@ -75,7 +81,8 @@ def bisect_intervals(
     for _ in range(halvings):
         middle = (low + high) / 2
         more = above(middle)
-        low, high = np.where(more, middle, low), np.where(more, high, middle)
+        low = np.where(more, middle, low)
+        high = np.where(more, high, middle)
     return low, high
 
 
@@ -104,15 +111,19 @@ def find_crossings(
         >>> find_crossings(lambda x: x * x - np.array([2.0, 9.0]), *ends, are_found).round(9).tolist()
         [1.414213562, 3.0]
     """
-    places, shares = np.arange(len(low)), np.linspace(0, 1, points + 2)[:, None]
-    at_low, at_high = np.full(len(low), -np.inf), np.full(len(low), np.inf)
+    places = np.arange(len(low))
+    shares = np.linspace(0, 1, points + 2)[:, None]
+    at_low = np.full(len(low), -np.inf)
+    at_high = np.full(len(low), np.inf)
     # to 1/256 of the interval, from where on secants are nearly straight
     for _ in range(math.ceil(math.log(256) / math.log(points + 1))):
         grid = low + shares * (high - low)
         values = np.vstack([at_low, rises(grid[1:-1]), at_high])
         first = (values[1:-1] < 0).sum(axis=0)
-        low, high = grid[first, places], grid[first + 1, places]
-        at_low, at_high = values[first, places], values[first + 1, places]
+        low = grid[first, places]
+        high = grid[first + 1, places]
+        at_low = values[first, places]
+        at_high = values[first + 1, places]
     last = np.zeros(len(low), dtype=int)
     for step in range(40):
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -122,11 +133,12 @@ def find_crossings(
         number = low + np.where(known, np.clip(share, 0.0, 1.0), 0.5) * (high - low)
         value = rises(number[None])[0]
         if are_found(value, low, high):
-            return np.asarray(number)
+            return number
         below = value < 0
         at_low = np.where(below, value, np.where(last > 0, 0.5, 1.0) * at_low)
         at_high = np.where(below, np.where(last < 0, 0.5, 1.0) * at_high, value)
-        low, high = np.where(below, number, low), np.where(below, high, number)
+        low = np.where(below, number, low)
+        high = np.where(below, high, number)
         last = np.where(below, -1, 1)
     return None
 
@@ -159,10 +171,12 @@ def find_near_share(holds: Callable[[Fraction], bool], fails: Fraction) -> Fract
         >>> round(float(find_near_share(lambda share: share >= Fraction(1, 10**9), Fraction(0))), 12)
         1.019e-09
     """
-    start, step = fails, Fraction(1, 1 << 50)
+    start = fails
+    step = Fraction(1, 1 << 50)
     found = start + step
     while found < 1 and not holds(found):
-        fails, step = found, 4 * step
+        fails = found
+        step = 4 * step
         found = start + step
     found = min(found, Fraction(1))
     while found - fails > (found - start) / 9 and step > Fraction(1, 1 << 50):
@@ -180,7 +194,8 @@ def find_min_integer(holds: Callable[[int], bool], most: int) -> int | None:
     """
     fails, found = 0, 1
     while not holds(found):
-        fails, found = found, 2 * found
+        fails = found
+        found = 2 * found
         if found > most:
             return None
     while found - fails > 1:

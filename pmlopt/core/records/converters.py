@@ -206,7 +206,8 @@ class ArrayConverter(Converter):
     def _flatten(self, data: Any, place: ReadLocation) -> tuple[tuple[int, ...], list[Any]]:
         """Flatten regular nested lists; return their shape and entries."""
         shape: list[int] = []
-        level, most = [data], MAX_NESTING_DEPTH if self.shape is None else len(self.shape.sizes)
+        level = [data]
+        most = MAX_NESTING_DEPTH if self.shape is None else len(self.shape.sizes)
         while level and len(shape) < most:
             if self.shape is None and type(level[0]) is not list:
                 break
@@ -264,13 +265,15 @@ class RecordConverter(Converter):
         if not isinstance(data, dict):
             place.refuse(data, "a table")
         kind, tag = self._select_class(data, place)
-        known, context = get_fields(kind), place.context
+        known = get_fields(kind)
+        context = place.context
         names = [one.name for one in known]
         for key in data:
             if key not in names and key != tag:
                 near = did_you_mean(str(key), names, f"the keys here are {', '.join(names)}")
                 place.enter(str(key)).fail(f"is not a known key: {near}")
-        sizes, values = dict(context.sizes), {}
+        sizes = dict(context.sizes)
+        values = {}
         for one in known:
             choice = get_converter(one)
             if one.name in data:
@@ -439,7 +442,8 @@ def _make_converter(kind: Any, notes: Sequence[Any]) -> Converter:
     Raises:
         TypeError: it is no type of a field.
     """
-    origin, args = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    args = get_args(kind)
     named = next((note.values for note in notes if isinstance(note, NamedValues)), None)
     if named is not None:
         return EnumConverter(named, notes)

@@ -76,7 +76,9 @@ class NumberFlag(Enum):
     ADDED_LATER = "files that were written before the field was added lack it, and have its default"
 
 
-INFINITE, COUNT, ADDED_LATER = NumberFlag.INFINITE, NumberFlag.COUNT, NumberFlag.ADDED_LATER
+INFINITE = NumberFlag.INFINITE
+COUNT = NumberFlag.COUNT
+ADDED_LATER = NumberFlag.ADDED_LATER
 
 
 @dataclass(frozen=True)
@@ -259,7 +261,8 @@ def resolve_alias(kind: Any) -> Any:
     # objects made by an alias pass attributes on to it, so the alias itself is what must be looked at
     if isinstance(alias, type) or not hasattr(alias, "__value__"):
         return kind
-    value, wanted = alias.__value__, getattr(alias.__value__, "__parameters__", ())
+    value = alias.__value__
+    wanted = getattr(alias.__value__, "__parameters__", ())
     if origin is not None and isinstance(value, TypeVar):  # `type Same[T] = T`
         return resolve_alias(get_args(kind)[0])
     if origin is not None and wanted:
@@ -377,7 +380,8 @@ def get_written_class(kind: type) -> type:
         for base in kind.__mro__
         if base not in (object, ABC, Generic, Record, CompletesUserNames, SuggestsAttributes)
     ][-1]
-    kinds, tag = find_tagged_classes(root), get_tag(kind)
+    kinds = find_tagged_classes(root)
+    tag = get_tag(kind)
     if not kinds:
         return kind
     known = kinds.get("" if tag is None else tag[1])

@@ -37,7 +37,9 @@ class Converter(ABC):
     forms: frozenset[str]
 
     def __init__(self, kind: Any, notes: Sequence[Any]) -> None:
-        self.kind, self.args, self.notes = kind, tuple(map(resolve_alias, get_args(kind))), notes
+        self.kind = kind
+        self.args = tuple(map(resolve_alias, get_args(kind)))
+        self.notes = notes
         self.shape = next((note for note in notes if isinstance(note, Shape)), None)
 
     @abstractmethod
@@ -148,7 +150,8 @@ class EnumConverter(Converter):
 
     def __init__(self, values: Mapping[Any, Any], notes: Sequence[Any]) -> None:
         super().__init__(None, notes)
-        self.values, self.forms = values, frozenset(map(describe_form, values))
+        self.values = values
+        self.forms = frozenset(map(describe_form, values))
 
     def read(self, data: Any, place: ReadLocation) -> Any:
         """Convert plain data to the field's value, strictly."""

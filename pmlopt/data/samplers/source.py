@@ -186,7 +186,8 @@ class SamplerSource:
         Raises:
             FileFormatError: it is none, has two headers or tables, or is of another version.
         """
-        header, tables = read_header(text, where, LANGUAGES), _TABLE.findall(text)
+        header = read_header(text, where, LANGUAGES)
+        tables = _TABLE.findall(text)
         if len(tables) != 1:
             raise FileFormatError(f"{where}: a sampler has one table, and {len(tables)} are there")
         numbers = re.split(r":=|<-|=", tables[0], maxsplit=1)[-1]

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from pmlopt.core.lazy_imports import hashlib
-from pmlopt.core.numbers.arrays import FloatArray, Label, abbreviate, name_outputs
+from pmlopt.core.numbers.arrays import FloatArray, Labels, abbreviate, name_outputs
 from pmlopt.errors import MechanismError
 
 
@@ -28,11 +28,11 @@ class LabelledMatrix(Protocol):
         """Return the (N, M) probabilities."""
 
     @property
-    def inputs(self) -> tuple[Label, ...]:
+    def inputs(self) -> Labels:
         """Return the labels of the rows."""
 
     @property
-    def outputs(self) -> tuple[Label, ...]:
+    def outputs(self) -> Labels:
         """Return the labels of the columns."""
 
 
@@ -122,7 +122,7 @@ def _sum_row(row: FloatArray, scale: int, *, rounded: bool) -> tuple[int, ...] |
     return tuple(int(part * scale) for part in sums)
 
 
-def list_texts(labels: tuple[Label, ...], side: str) -> tuple[str, ...]:
+def list_texts(labels: Labels, side: str) -> tuple[str, ...]:
     """Return labels as text, and raise for those that are the same text, or that no source can hold.
 
     Raises:

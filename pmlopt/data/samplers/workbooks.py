@@ -59,7 +59,8 @@ def _build_spreadsheet(table: SamplerTable, name: str) -> Sheets:
     from openpyxl.utils import get_column_letter
 
     title = name[:31]  # Excel takes no longer ones
-    last, end = get_column_letter(len(table.outputs) + 1), len(table.inputs) + 1
+    last = get_column_letter(len(table.outputs) + 1)
+    end = len(table.inputs) + 1
     letters, lowers = f"{title}!$A$2:$A${end}", f"{title}!$B$2:${last}${end}"
     equal = f"EXACT(A2,{letters})"
     place = f"SUMPRODUCT({equal}*(ROW({letters})-1))"

@@ -177,7 +177,7 @@ def flip_exponential_coins(
     # Share of e^-x; exponents are given within 2^-36 (or that share of them), and exp errs by some 2^-52.
     # Twice the width of the interval that the first 53 bits leave to u.
     slack = (2.0**-30) * (1 + exponents) * heads + (2.0**-52)
-    decided = np.asarray(uniform < heads)
+    decided = uniform < heads
     for place in np.flatnonzero(np.abs(uniform - heads) <= slack).tolist():
         decided[place] = is_below(int(words[place]), exact(place), bits)
     return decided
@@ -200,7 +200,8 @@ def is_below(word: int, exponent: Fraction, bits: RandomBits) -> bool:
             return True
         if word >= high * 2**digits:
             return False
-        word, digits = word << 64 | int(bits.draw_words(1)[0]), digits + 64
+        word = word << 64 | int(bits.draw_words(1)[0])
+        digits = digits + 64
 
 
 def _bound_exponential(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
@@ -283,7 +284,8 @@ class RowSampler:
     def _resolve_output(self, row: int, output: int, drawn: int, bits: RandomBits) -> int:
         """Decide an output with further random bits where the first are not enough."""
         sums = list(accumulate(common_integer_ratio(self._matrix[row])[0]))
-        total, digits = sums[-1], self._width
+        total = sums[-1]
+        digits = self._width
         while True:
             while drawn * total >= sums[output] << digits:
                 output += 1
@@ -351,7 +353,9 @@ def _round_up_in_floats(
     ceilings = high + floor.astype(np.int64) + 1
     decided = (fraction > error) & (fraction < 1 - error)
     # nothing before the first positive entry, and everything from the last one on
-    empty, complete = positive == 0, positive == positive[:, -1:]
-    ceilings[empty], ceilings[complete] = 0, 1 << width
+    empty = positive == 0
+    complete = positive == positive[:, -1:]
+    ceilings[empty] = 0
+    ceilings[complete] = 1 << width
     known = empty | complete
     return ceilings.astype(np.uint64), ~known, near_one & (decided | known).all(axis=1)

@@ -68,8 +68,10 @@ def draw_gaussian_noise(sigma: float, step: float, size: int, bits: RandomBits) 
     """
     # a float is a rational: the scale in steps is exact
     ratio = Fraction(sigma) / Fraction(step)
-    square, scale = ratio * ratio, math.floor(ratio) + 1
-    near, shift = float(ratio), float(square / scale)
+    square = ratio * ratio
+    scale = math.floor(ratio) + 1
+    near = float(ratio)
+    shift = float(square / scale)
 
     def propose_values(count: int) -> Any:
         tried = _draw_integer_laplace(scale, 1, count, bits)
@@ -101,7 +103,8 @@ def _draw_geometric(top: int, size: int, bits: RandomBits) -> Whole:
     quotients: Any = _count_heads(size, bits)
     # 64-bit integers would wrap around without a warning
     if top * (int(quotients.max(initial=0)) + 1) >= 2**63:
-        remainders, quotients = remainders.astype(object), quotients.astype(object)
+        remainders = remainders.astype(object)
+        quotients = quotients.astype(object)
     return np.asarray(remainders + top * quotients)
 
 
@@ -127,7 +130,7 @@ def _sample_by_rejection(size: int, tries: Callable[[int], Any]) -> Whole:
     while left:
         found.append(tries(left))
         left -= len(found[-1])
-    return np.asarray(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
 
 def _count_heads(size: int, bits: RandomBits) -> IntArray:
@@ -145,4 +148,4 @@ def _count_heads(size: int, bits: RandomBits) -> IntArray:
 
 def _scale_integers(whole: Whole, step: float) -> FloatArray:
     """Multiply integers by a power-of-two step, with one rounding."""
-    return np.asarray(whole.astype(np.float64) * step)
+    return whole.astype(np.float64) * step

@@ -323,11 +323,11 @@ class TypePairs(PairSpace):
             raise PriorError(f"{prior!r}: tables have up to {most_records} records: take fewer")
         cells = prior.law.size * outputs
         # C(n + k, min(n, k)), or a bound from below that is too large by far
-        check_orbits(prior, math.comb(prior.records + cells - 1, min(prior.records, cells - 1, 25)))
-        self.places = (
-            prior.law.labels,
-            prior.law.labels if outputs == prior.law.size else DefaultLabels(outputs),
-        )
+        least = min(prior.records, cells - 1, 25)
+        check_orbits(prior, math.comb(prior.records + cells - 1, least))
+        letters = prior.law.labels
+        same_size = outputs == prior.law.size
+        self.places = (letters, letters if same_size else DefaultLabels(outputs))
         tables = list_compositions(prior.records, cells).reshape(-1, *self.sides)
         self.output_types, output = np.unique(tables.sum(axis=1), axis=0, return_inverse=True)
         self.letter_types, letter = np.unique(tables.sum(axis=2), axis=0, return_inverse=True)
@@ -336,9 +336,8 @@ class TypePairs(PairSpace):
         """(C, A, B) how often each pair of letters occurs, for each orbit of pairs."""
         # exact multinomial coefficients; floats would overflow from 171! on
         factorials = np.array([math.factorial(k) for k in range(prior.records + 1)], dtype=object)
-        ways = factorials[self.tables.sum(axis=1)].prod(axis=1) // factorials[self.tables].prod(
-            axis=(1, 2)
-        )
+        column_ways = factorials[self.tables.sum(axis=1)].prod(axis=1)
+        ways = column_ways // factorials[self.tables].prod(axis=(1, 2))
         weights = np.array(prior.law.weights, dtype=object) ** self.letter_types.astype(object)
         self.orbits = PairOrbits(
             letters=_count_orderings(self.letter_types, factorials),
@@ -391,7 +390,7 @@ class TypePairs(PairSpace):
                 f"the record {strange[0]!r} is none of the letters {abbreviate(labels)}"
             )
         found_at = np.array([where[kind] for kind in kinds.tolist()], dtype=np.int16)
-        return np.asarray(found_at[places].reshape(found.shape))
+        return found_at[places].reshape(found.shape)
 
     def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
         """Convert internal arrays of outputs (or letters) to labels."""
@@ -423,7 +422,8 @@ class TypePairs(PairSpace):
     def _sequences(self) -> tuple[Rows, Rows]:
         """Return two (C, n) arrays with representative record sequences of each pair orbit."""
         flat = self.tables.reshape(len(self.tables), -1)
-        codes = np.repeat(np.tile(np.arange(flat.shape[1]), len(flat)), flat.ravel())
+        pairs = np.tile(np.arange(flat.shape[1]), len(flat))
+        codes = np.repeat(pairs, flat.ravel())
         letters, outputs = np.divmod(codes.reshape(len(flat), -1), self.sides[1])
         return letters.astype(np.int16), outputs.astype(np.int16)
 
@@ -441,7 +441,7 @@ class TypePairs(PairSpace):
 
     def coordinate_sums(self, values: FloatArray) -> FloatArray:
         """Compute the (C,) sums of (A, B) values over the records of each pair orbit."""
-        return np.asarray(self.tables.reshape(len(self.tables), -1) @ values.ravel())
+        return self.tables.reshape(len(self.tables), -1) @ values.ravel()
 
 
 def list_compositions(total: int, parts: int) -> IntArray:
@@ -455,7 +455,8 @@ def list_compositions(total: int, parts: int) -> IntArray:
     for _ in range(parts - 1):
         room = total - found.sum(axis=1)
         first = np.concatenate([np.arange(most + 1) for most in room.tolist()])
-        found = np.column_stack([np.repeat(found, room + 1, axis=0), first])
+        known = np.repeat(found, room + 1, axis=0)
+        found = np.column_stack([known, first])
     return np.column_stack([found, total - found.sum(axis=1)])
 
 
@@ -475,7 +476,9 @@ def _to_labels(letters: Sequence[Label], tables: Any) -> list[Label]:
 
 def _count_orderings(types: IntArray, factorials: Any) -> tuple[int, ...]:
     """Count the tables of each type by multinomial coefficients."""
-    return tuple((factorials[int(types[0].sum())] // factorials[types].prod(axis=1)).tolist())
+    records = int(types[0].sum())
+    orderings = factorials[records] // factorials[types].prod(axis=1)
+    return tuple(orderings.tolist())
 
 
 def _count_occurrences(rows: Rows, letters: int) -> IntArray:
@@ -485,11 +488,13 @@ def _count_occurrences(rows: Rows, letters: int) -> IntArray:
 
 def _find_rows(found: IntArray, listed: IntArray) -> IntArray:
     """Find the (k,) index of each row in a list of distinct integer rows."""
-    base, width = int(listed[0].sum()) + 1, listed.shape[1]
+    base = int(listed[0].sum()) + 1
+    width = listed.shape[1]
     kind = np.int64 if base ** (width - 1) < 2**63 else object  # whole numbers without end
     powers = np.array([base**place for place in range(width - 1)], dtype=kind)
     # the last number follows from the sum
-    keys, wanted = (rows[:, :-1].astype(kind) @ powers for rows in (listed, found))
+    keys = listed[:, :-1].astype(kind) @ powers
+    wanted = found[:, :-1].astype(kind) @ powers
     order = np.argsort(keys)
     return np.asarray(order[np.searchsorted(keys[order], wanted)])
 

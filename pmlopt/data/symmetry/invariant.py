@@ -12,6 +12,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     IntArray,
     Label,
+    Labels,
     abbreviate,
     check_integer,
     check_labels_of_size,
@@ -89,7 +90,7 @@ class InvariantPrior(SymmetricPrior):
     kind: ClassVar[str] = "invariant"
     base: Prior
     moves: tuple[tuple[IntArray, IntArray], ...]
-    output_labels: tuple[Label, ...]
+    output_labels: Labels
 
     @classmethod
     def from_fields(  # type: ignore[override]
@@ -98,7 +99,7 @@ class InvariantPrior(SymmetricPrior):
         moves: tuple[
             tuple[Annotated[IntArray, Shape("letters")], Annotated[IntArray, Shape("outputs")]], ...
         ],
-        output_labels: Annotated[tuple[Label, ...], Shape("outputs")],
+        output_labels: Annotated[Labels, Shape("outputs")],
     ) -> InvariantPrior:
         """Build the prior from a saved file's fields."""
         return cls(base, moves, output_labels)  # type: ignore[arg-type]
@@ -139,7 +140,8 @@ class ListedPairs(PairSpace):
         # Pairs of letters and outputs whose orbits are listed.
         largest_pairs = 2**24
         self.prior = prior
-        n, m = prior.size, len(prior.output_labels)
+        n = prior.size
+        m = len(prior.output_labels)
         if n * m > largest_pairs:
             raise PriorError(
                 f"{prior!r} has {n * m} pairs: orbits are listed of up to {largest_pairs}"
@@ -226,7 +228,8 @@ class ListedPairs(PairSpace):
         xs, ys = self.choose_representatives()
         for x, y in self.prior.moves:
             moved = rng.random(len(xs)) < 0.5
-            xs, ys = np.where(moved, x[xs], xs), np.where(moved, y[ys], ys)
+            xs = np.where(moved, x[xs], xs)
+            ys = np.where(moved, y[ys], ys)
         return xs, ys
 
     def list_letters(self, outputs: bool = False) -> IntArray:
@@ -261,7 +264,7 @@ def reflection(size: int) -> list[int]:
 
 
 def _parse_generator(
-    generator: Any, place: int, letters: tuple[Label, ...], outputs: tuple[Label, ...] | None
+    generator: Any, place: int, letters: Labels, outputs: Labels | None
 ) -> tuple[IntArray, IntArray]:
     """Parse a generator to letter and output permutations."""
     if outputs is None:
@@ -278,7 +281,7 @@ def _parse_generator(
     )
 
 
-def _parse_permutation(given: Any, labels: tuple[Label, ...], what: str) -> IntArray:
+def _parse_permutation(given: Any, labels: Labels, what: str) -> IntArray:
     """Validate a permutation given by labels or positions."""
     if isinstance(given, Mapping):
         where = {label: place for place, label in enumerate(labels)}
@@ -438,7 +441,7 @@ class CirclePairs(PairSpace):
         steps = self.displacements[places]
         if self.prior.reflections:
             steps = np.where(bits.draw_words(len(steps)) & np.uint64(1), steps, -steps)
-        return np.asarray((letters + steps) % self.prior.size)
+        return (letters + steps) % self.prior.size
 
     def choose_representatives(self) -> tuple[IntArray, IntArray]:
         """Return one representative (letter, output) pair of each pair orbit."""
@@ -446,7 +449,8 @@ class CirclePairs(PairSpace):
 
     def draw_images(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Return the orbit representatives' images under random group elements."""
-        n, count = self.prior.size, len(self.displacements)
+        n = self.prior.size
+        count = len(self.displacements)
         letters = rng.integers(n, size=count)
         signs = rng.choice([-1, 1], size=count) if self.prior.reflections else 1
         return letters, (letters + signs * self.displacements) % n

@@ -24,7 +24,7 @@ from pmlopt.core.files.disk import (
     read_bytes,
     read_saved_record,
 )
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, to_label_array
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels, to_label_array
 from pmlopt.core.records.converters import to_plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.categorical import RandomBits, Seed, make_random_bits
@@ -99,7 +99,8 @@ class OrbitMechanism(Mechanism):
         Raises:
             MechanismError: one of them is none.
         """
-        x, y = self.space.encode_labels([letter]), self.space.encode_labels([output], outputs=True)
+        x = self.space.encode_labels([letter])
+        y = self.space.encode_labels([output], outputs=True)
         return self.entry(int(self.space.pair_orbits(x, y)[0]))
 
     @cached_property
@@ -179,7 +180,8 @@ class OrbitMechanism(Mechanism):
 
     def _resolve_orbit(self, own: IntArray, word: int, bits: RandomBits) -> int:
         """Decide a pair orbit with further random bits where 64 are not enough."""
-        position, end = word * self.total + bits.draw_below(self.total), 0
+        position = word * self.total + bits.draw_below(self.total)
+        end = 0
         for place, orbit in enumerate(own.tolist()):
             end += self.masses[orbit] << 64
             if position < end:
@@ -201,13 +203,13 @@ class OrbitMechanism(Mechanism):
         return found
 
     @property
-    def inputs(self) -> tuple[Label, ...]:
+    def inputs(self) -> Labels:
         """Return the input labels of a small alphabet."""
         self.space.prior.check_listable()
         return self.space.prior.labels
 
     @cached_property
-    def outputs(self) -> tuple[Label, ...]:
+    def outputs(self) -> Labels:
         """Return the output labels of a small alphabet."""
         self._check_listable()
         return tuple(self.space.decode_labels(self.space.list_letters(outputs=True)))

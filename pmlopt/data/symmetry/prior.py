@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels
 from pmlopt.core.records.fields import Context, Record
 from pmlopt.data.prior import MIN_PROBABILITY, Prior
 from pmlopt.data.sampling.categorical import RandomBits
@@ -195,7 +195,8 @@ class PairOrbits:
             table: (N, M) the orbit of each pair, in the order of outputs.
             weights: N whole numbers, of the letters.
         """
-        letters, outputs = (np.unique(side, return_index=True)[1] for side in (letter, output))
+        letters = np.unique(letter, return_index=True)[1]
+        outputs = np.unique(output, return_index=True)[1]
         own = table[:, outputs]  # the first output of an orbit meets each of its orbits of pairs
         # the flat place of the first pair of each orbit: its row and column by division
         pairs = np.unique(own, return_index=True)[1]
@@ -326,8 +327,10 @@ class PairSpace(Record, ABC):
 
     def list_orbits(self) -> IntArray:
         """Return the (N, M) pair orbit indices of a small alphabet."""
-        xs, ys = self.list_letters(), self.list_letters(outputs=True)
-        n, m = count_items(xs), count_items(ys)
+        xs = self.list_letters()
+        ys = self.list_letters(outputs=True)
+        n = count_items(xs)
+        m = count_items(ys)
         pairs = np.arange(n * m)
         return self.pair_orbits(take_entries(xs, pairs // m), take_entries(ys, pairs % m)).reshape(
             n, m
@@ -394,7 +397,7 @@ class SymmetricPrior(Prior, ABC):
         return self._listed_prior.probabilities
 
     @property
-    def labels(self) -> tuple[Label, ...]:
+    def labels(self) -> Labels:
         """Return the N labels of a small alphabet."""
         return self._listed_prior.labels
 

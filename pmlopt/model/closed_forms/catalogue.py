@@ -70,7 +70,8 @@ def list_candidates(prior: Prior, privacy: Requirement) -> list[str]:
 
 def _list_for_known_prior(prior: Prior, privacy: PML) -> list[str]:
     """List the closed forms that may be optimal for PML under a known prior."""
-    found, least = ["binary"] if prior.size == 2 else [], float(prior.pmf.min())
+    found = ["binary"] if prior.size == 2 else []
+    least = float(prior.pmf.min())
     if prior.size > 1 and privacy.epsilon <= -math.log1p(-least):  # the first privacy region
         found.append("high_privacy")
     if prior.size > 1 and least == float(prior.pmf.max()):
@@ -151,7 +152,8 @@ def _line_step(prior: Prior, privacy: Requirement) -> float:
     """Return the neighbour distance of an equally spaced line metric; 0 for other metrics."""
     if not isinstance(privacy, MetricPrivacy) or prior.size < 2:
         return 0.0
-    ways, places = privacy.for_prior(prior).shortest_paths, np.arange(prior.size)
+    ways = privacy.for_prior(prior).shortest_paths
+    places = np.arange(prior.size)
     step = float(ways[0, 1])
     if not max(1.0, privacy.epsilon) * step * prior.size < math.inf:
         return 0.0

@@ -94,7 +94,10 @@ def randomized_response_thresholds(
     case = _make_case(prior, epsilon, delta)
     if case.number == 1 or case.alpha == case.beta:
         raise PrivacyError("there are no thresholds where delta is at most q_1, or epsilon is 0")
-    n, q, alpha, beta = case.number, case.law, case.alpha, case.beta
+    n = case.number
+    q = case.law
+    alpha = case.alpha
+    beta = case.beta
     first = alpha * ((n - 2) * q[n - 2] - q[: n - 2].sum()) / (alpha * q[n - 1] - beta * q[n - 2])
     second = alpha * ((n - 1) * q[n - 1] - q[: n - 1].sum()) / (q[n - 1] * (alpha - beta))
     return float(first), float(second)
@@ -187,9 +190,10 @@ def _make_case(prior: PriorLike, epsilon: float, delta: float) -> _ResponseCase:
     if p.size < 2:
         raise PrivacyError("randomized response needs at least two letters")
     down = math.exp(-level)
-    alpha, beta = 1 / (1 + (p.size - 1) * down), down / (1 + (p.size - 1) * down)
+    alpha = 1 / (1 + (p.size - 1) * down)
+    beta = down / (1 + (p.size - 1) * down)
     law = beta + (alpha - beta) * np.sort(p.pmf)
     before = np.concatenate([[0.0], np.cumsum(law)])
     number = min(int(np.searchsorted(before[1:], probability * (1 - 1e-15))) + 1, p.size)
     theta = min(1.0, (probability - before[number - 1]) / law[number - 1])
-    return _ResponseCase(alpha, beta, np.asarray(law), number, float(theta), probability)
+    return _ResponseCase(alpha, beta, law, number, float(theta), probability)

@@ -35,7 +35,8 @@ def subset_selection(size: int, chosen: int, epsilon: float) -> Mechanism:
     """
     # Outputs up to which subset selection is written as a matrix.
     most_subsets = 200_000
-    n, d = _check_size(size), check_integer(chosen, "the size of the sets", PrivacyError)
+    n = _check_size(size)
+    d = check_integer(chosen, "the size of the sets", PrivacyError)
     down = math.exp(-check_nonnegative(epsilon, "epsilon", PrivacyError))
     if d >= n:
         raise PrivacyError(
@@ -71,7 +72,8 @@ def least_ldp_estimation_error(size: int, epsilon: float) -> float:
         >>> round(least_ldp_estimation_error(6, 1.0), 4)
         15.7086
     """
-    n, level = _check_size(size), _check_epsilon(epsilon)
+    n = _check_size(size)
+    level = _check_epsilon(epsilon)
     # In nats: from there on the secret itself is released up to the precision of floats.
     rest = n / math.expm1(min(level, 700.0))  # d e^eps + N - d is d (e^eps - 1) + N
     lengths = ((d + rest) / math.sqrt(d * (n - d)) for d in range(1, n))
@@ -101,7 +103,8 @@ def least_pml_estimation_error(size: int, epsilon: float) -> float:
         >>> round(least_pml_estimation_error(6, 1.0), 5), round(least_pml_estimation_error(6, 2.0), 5)
         (2.74859, 0.83333)
     """
-    n, level = _check_size(size), min(_check_epsilon(epsilon), math.log(_check_size(size)))
+    n = _check_size(size)
+    level = min(_check_epsilon(epsilon), math.log(_check_size(size)))
     grown = math.expm1(level)
     full = min(n - 1, math.floor(n * math.exp(-level) * (1 + 1e-14)))
     empty = n - 1 - full

@@ -202,9 +202,8 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
         array([[0.83333333, 0.16666667],
                [0.        , 1.        ]])
     """
-    low, high = (
-        check_real(end, "an end of the interval", PrivacyError) for end in (lowest, highest)
-    )
+    low = check_real(lowest, "an end of the interval", PrivacyError)
+    high = check_real(highest, "an end of the interval", PrivacyError)
     if not 0 <= low <= high <= 1 or low == 1 or high == 0:
         raise PrivacyError(
             f"[{low:g}, {high:g}] is no interval of probabilities: give 0 <= lowest <= highest <= 1"
@@ -259,9 +258,12 @@ def _build_binary_rows(
     low: tuple[float, float], high: tuple[float, float], level: float
 ) -> FloatArray:
     """Compute the rows of `robust_binary` from the interval's ends."""
-    ratio, down, grown = math.exp(level), math.exp(-level), math.expm1(level)
+    ratio = math.exp(level)
+    down = math.exp(-level)
+    grown = math.expm1(level)
     # off the diagonal, times d: 1 - t (1 - high) = high - (1 - high) (t - 1), which loses no digits
-    first, second = high[0] - high[1] * grown, low[1] - low[0] * grown
+    first = high[0] - high[1] * grown
+    second = low[1] - low[0] * grown
     if min(first, second) >= 0:
         scale = 1 + ratio * (high[0] - low[0])
         return np.array([[ratio * low[1], first], [second, ratio * high[0]]]) / scale

@@ -7,8 +7,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.numbers.arrays import check_integer, check_nonnegative, copy_float_array
-from pmlopt.data.mechanism import Mechanism
+from pmlopt.core.numbers.arrays import (
+    DefaultLabels,
+    check_integer,
+    check_nonnegative,
+    copy_float_array,
+)
+from pmlopt.core.numbers.blocks import freeze
+from pmlopt.data.mechanism import Mechanism, wrap_checked_matrix
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.measures.leakage import log_quotient
@@ -36,7 +42,8 @@ def randomized_response(size: int, epsilon: float) -> Mechanism:
     down = math.exp(-check_nonnegative(epsilon, "epsilon", PrivacyError))
     matrix = np.full((n, n), down)
     np.fill_diagonal(matrix, 1.0)
-    return Mechanism(matrix / (1 + (n - 1) * down))
+    # rows sum to one by the formula
+    return wrap_checked_matrix(freeze(matrix / (1 + (n - 1) * down)), DefaultLabels(n))
 
 
 def geometric(size: int, epsilon: float) -> Mechanism:
@@ -61,7 +68,8 @@ def geometric(size: int, epsilon: float) -> Mechanism:
     if n < 2:
         raise PrivacyError("the geometric mechanism needs two letters or more")
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
-    letters, down = np.arange(n), math.exp(-level)
+    letters = np.arange(n)
+    down = math.exp(-level)
     # expm1 keeps the digits of 1 - e^-level for small levels
     inside = np.full(n, -math.expm1(-level) / (1 + down))
     inside[[0, -1]] = 1 / (1 + down)

@@ -97,7 +97,8 @@ def _check_arguments(records: int, error: float, entropy: float) -> tuple[int, f
     """Validate number of records, error probability and entropy."""
     n = check_integer(records, "the number of records", QueryError)
     flip = check_in_interval(error, "[0, 1]", "the error probability", MechanismError)
-    min_entropy, max_entropy = check_real(entropy, "the entropy b", PrivacyError), n * math.log(2)
+    min_entropy = check_real(entropy, "the entropy b", PrivacyError)
+    max_entropy = n * math.log(2)
     if not 0 <= min_entropy <= max_entropy * (1 + 1e-12):
         raise PrivacyError(
             f"the entropy b is {min_entropy!r}: give one in [0, n log 2] = [0, {max_entropy!r}] nats"

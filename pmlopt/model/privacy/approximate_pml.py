@@ -67,7 +67,8 @@ class ApproximatePML(Requirement):
 
     def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
         """Name the letter of which outcomes above epsilon have more than the slack."""
-        matrix, law = mechanism.matrix, prior.pmf @ mechanism.matrix
+        matrix = mechanism.matrix
+        law = prior.pmf @ mechanism.matrix
         over = np.maximum(matrix - math.exp(min(self.epsilon, 700.0)) * law, 0.0).sum(axis=1)
         worst = int(over.argmax())
         return (
@@ -126,7 +127,8 @@ class ApproximatePML(Requirement):
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds."""
-        total, row = weights.sum(), matrix[0].sum()
+        total = weights.sum()
+        row = matrix[0].sum()
         # P[x,y] <= q[y] / p[x] always: past max_leakage nothing is above
         if self.epsilon > MAX_EXPONENT or power(self.epsilon) * weights.min() >= total:
             return 0 * matrix.max(axis=0)
@@ -152,7 +154,8 @@ class ApproximatePML(Requirement):
         price on.
         """
         prices = np.maximum(check_certificate_array(certificate, "prices", (prior.size,)), 0.0)
-        p, up = prior.pmf, math.exp(min(self.epsilon, prior.max_leakage))
+        p = prior.pmf
+        up = math.exp(min(self.epsilon, prior.max_leakage))
         order = np.argsort(-gains, axis=0, kind="stable")
         filled = np.cumsum(p[order], axis=0)
         last = np.minimum((filled * up < 1).sum(axis=0), len(p) - 1)
@@ -171,9 +174,11 @@ def _find_multipliers(prior: Prior, gains: FloatArray, privacy: ApproximatePML) 
     is the largest c with `c + e^eps <p, (g - c)^+> <= tau`. So the least m is `p[x] max_y (g[x,y] -
     c_y(tau))^+`, and the bound is convex in tau only.
     """
-    p, up = prior.pmf, math.exp(min(privacy.epsilon, prior.max_leakage))
+    p = prior.pmf
+    up = math.exp(min(privacy.epsilon, prior.max_leakage))
     order = np.argsort(-gains, axis=0, kind="stable")
-    values, weights = np.take_along_axis(gains, order, axis=0), p[order]
+    values = np.take_along_axis(gains, order, axis=0)
+    weights = p[order]
     mass = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights, axis=0)])
     sums = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights * values, axis=0)])
     # A column's share within which letters fill it: e^eps times a mass is known to a few roundings.
@@ -193,7 +198,9 @@ def _find_multipliers(prior: Prior, gains: FloatArray, privacy: ApproximatePML) 
         bound = tau + privacy.delta * (paid @ largest)
         return paid * largest, bound, np.asarray(1 - privacy.delta * (paid @ rate[best]))
 
-    low, high, size = (np.array([end.max()]) for end in (lowest, gains, np.abs(gains)))
+    low = np.array([lowest.max()])
+    high = np.array([gains.max()])
+    size = np.array([np.abs(gains).max()])
     return evaluate_at(
         minimize_on_intervals(lambda tau, _: evaluate_at(tau)[1:], low, high, size)[1]
     )[0]

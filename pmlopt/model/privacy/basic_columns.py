@@ -63,7 +63,7 @@ def _compute_basic_columns(
     places = np.tile(letters, (len(rows), 1))[able]
     np.put_along_axis(columns, places.T, np.maximum(entries[able].T, 0.0), axis=0)
     met = (pairs @ columns <= feasibility_tolerance * (sizes @ columns)).all(axis=0)
-    return np.asarray(columns[:, met])
+    return columns[:, met]
 
 
 def _list_subsets(size: int, count: int) -> IntArray:

@@ -118,7 +118,7 @@ class NormCost(ColumnCost):
         """Compute (K, N) linear costs that are the cost at these columns, and at most the cost elsewhere."""
         # entries over the norm: no power of a large or a small number is taken
         shares = columns / self.evaluate(columns)
-        return np.asarray((self.p[:, None] * shares ** (self.alpha - 1)).T)
+        return (self.p[:, None] * shares ** (self.alpha - 1)).T
 
     def shrink_slopes(self, slopes: FloatArray) -> FloatArray:
         """Return (K, N) linear costs, each divided as far as needed to be at most the cost everywhere.
@@ -129,12 +129,12 @@ class NormCost(ColumnCost):
         dual_norms = _weighted_norm(self.p, np.maximum(slopes, 0.0).T / self.p[:, None], beta)
         # the allowance is for the rounding of a norm of N terms
         rounding = 1 + (len(self.p) + 8) * 2.0**-52
-        return np.asarray(np.maximum(slopes, 0.0) / np.maximum(dual_norms * rounding, 1.0)[:, None])
+        return np.maximum(slopes, 0.0) / np.maximum(dual_norms * rounding, 1.0)[:, None]
 
     @property
     def unit_costs(self) -> FloatArray:
         """Return (N,) the cost of the column that is 1 at each letter and 0 elsewhere."""
-        return np.asarray(self.p ** (1 / self.alpha))
+        return self.p ** (1 / self.alpha)
 
 
 def _weighted_norm(p: FloatArray, columns: FloatArray, order: float) -> FloatArray:

@@ -193,7 +193,8 @@ class RequirementConjunction(Requirement):
         if other is None:
             return
         place, rows = other
-        last, ratios = self.parts[place], self._other_ratios(place, prior)
+        last = self.parts[place]
+        ratios = self._other_ratios(place, prior)
         key = prior, gains.tobytes()
         if (len(ratios.exponents) + 3 * prior.size) * gains.shape[1] <= MAX_JOINT_ENTRIES:
             found = self._searched

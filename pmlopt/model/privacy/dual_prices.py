@@ -32,11 +32,14 @@ def minimize_by_golden_sections(
     sections: int = SECTIONS,
 ) -> tuple[FloatArray, FloatArray]:
     """Minimise (M,) unimodal functions on intervals by golden-section search."""
-    one, two = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_one, at_two = value(one), value(two)
+    one = high - GOLDEN * (high - low)
+    two = low + GOLDEN * (high - low)
+    at_one = value(one)
+    at_two = value(two)
     for _ in range(sections):
         left = at_one < at_two
-        low, high = np.where(left, low, one), np.where(left, two, high)
+        low = np.where(left, low, one)
+        high = np.where(left, two, high)
         new = np.where(left, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
         at_new = value(new)
         one, two = np.where(left, new, two), np.where(left, one, new)
@@ -52,7 +55,8 @@ def minimize_on_grids(
     The functions take the K M points of a whole grid at once, K for the first function, then the second: they
     are called less often than by golden sections, which pays off where a call costs more than its numbers.
     """
-    shares, places = np.linspace(0.0, 1.0, points), np.arange(len(low))
+    shares = np.linspace(0.0, 1.0, points)
+    places = np.arange(len(low))
     for _ in range(math.ceil(SECTIONS * math.log(GOLDEN) / math.log(2 / (points - 1)))):
         grid = low[:, None] + shares * (high - low)[:, None]
         values = value(grid.ravel()).reshape(grid.shape)
@@ -109,7 +113,7 @@ def compute_net_prices(
     law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float
 ) -> FloatArray:
     """Compute (N, M) `h - K |h|` of multipliers `h = max(c + e, 0)`; see `compute_costs`."""
-    return np.asarray(np.maximum(prices, -tops) - compute_costs(law, prices, tops, beta, room))
+    return np.maximum(prices, -tops) - compute_costs(law, prices, tops, beta, room)
 
 
 def log_mean_power(law: FloatArray, differences: FloatArray, order: float) -> FloatArray:
@@ -127,7 +131,7 @@ def log_mean_power(law: FloatArray, differences: FloatArray, order: float) -> Fl
         terms += (order - 1) * order_surplus(inside, order)
     moved = (law * terms).sum(axis=0)
     near &= np.abs(moved) < 0.5
-    return np.asarray(np.where(near, np.log1p(np.where(near, moved, 0.0)), far))
+    return np.where(near, np.log1p(np.where(near, moved, 0.0)), far)
 
 
 def compute_log_slopes(
@@ -145,22 +149,24 @@ def compute_log_slopes(
         beta: above 1.
         room: the logarithm of K.
     """
-    own, e, distant = law[:, None, :], prices[:, None, :], tops > 0
+    own = law[:, None, :]
+    e = prices[:, None, :]
+    distant = tops > 0
     found = np.full(tops.shape, -np.inf)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         if not distant.all():
             heights = np.maximum(e + tops, 0.0)
             peaks = heights.max(axis=0)
             logs = np.log(heights / np.where(peaks > 0, peaks, 1.0))
-            one, two = (
-                np.log((own * np.exp(order * logs)).sum(axis=0)) for order in (beta - 1, beta)
-            )
+            one = np.log((own * np.exp((beta - 1) * logs)).sum(axis=0))
+            two = np.log((own * np.exp(beta * logs)).sum(axis=0))
             found = np.where(peaks > 0, one - (beta - 1) / beta * two, -np.inf)
         if distant.any():
             d = e / np.where(distant, tops, 1.0)
-            one, two = (log_mean_power(own, d, order) for order in (beta - 1, beta))
+            one = log_mean_power(own, d, beta - 1)
+            two = log_mean_power(own, d, beta)
             found = np.where(distant, one - (beta - 1) / beta * two, found)
-    return np.asarray(room + found)
+    return room + found
 
 
 MIN_SLOPE_ORDER, MAX_SLOPE_ORDER, MIN_SLOPE_ROOM = 1.1, 1e3, 1e-9
@@ -191,7 +197,8 @@ def _find_flat_tops(
 
     Numbers below 0 stand for tops below 0, numbers above 0 for others, each by logarithms.
     """
-    high, spread = prices.max(axis=0), np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
+    high = prices.max(axis=0)
+    spread = np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
     widest = np.maximum(np.abs(prices).max(axis=0), spread)
     low, top = _get_log_ends(spread, widest, beta)
     # minus the logarithm of how near a top is to the highest price, as a share of it
@@ -243,14 +250,15 @@ def _compare_tops(
     law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int
 ) -> tuple[FloatArray, FloatArray]:
     """Find the best tops by values only; see `find_best_offsets`."""
-    high, spread = prices.max(axis=0), np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
+    high = prices.max(axis=0)
+    spread = np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
     widest = np.maximum(np.abs(prices).max(axis=0), spread)
 
     def evaluate_at(tops: FloatArray) -> FloatArray:
         return compute_costs(law, prices, tops, beta, room)
 
     def evaluate_far(logs: FloatArray) -> FloatArray:
-        return np.asarray(np.minimum(np.exp(logs), MAX_TOP_ENTRY))
+        return np.minimum(np.exp(logs), MAX_TOP_ENTRY)
 
     def evaluate_near(logs: FloatArray) -> FloatArray:
         return np.asarray(high * np.expm1(logs))
@@ -258,13 +266,15 @@ def _compare_tops(
     logs, at_far = minimize_by_golden_sections(
         lambda logs: evaluate_at(evaluate_far(logs)), *_get_log_ends(spread, widest, beta), sections
     )
-    best, least = evaluate_far(logs), at_far
+    best = evaluate_far(logs)
+    least = at_far
     near_ends = np.full(len(high), -MAX_LOG_TOP_DISTANCE), np.zeros(len(high))
     logs, at_near = minimize_by_golden_sections(
         lambda logs: evaluate_at(evaluate_near(logs)), *near_ends, sections
     )
     for tops, values in ((evaluate_near(logs), at_near), (-high, high)):
-        best, least = np.where(values <= least, tops, best), np.minimum(values, least)
+        best = np.where(values <= least, tops, best)
+        least = np.minimum(values, least)
     return best, least
 
 
@@ -303,15 +313,18 @@ def find_best_prices(
         prices, mean = evaluate_own(values)
         return mean + find_best_offsets(laws, prices, beta, room, FEW_SECTIONS)[1]
 
-    at_low, at_high = evaluate_over(low), np.zeros(len(high))
+    at_low = evaluate_over(low)
+    at_high = np.zeros(len(high))
     # the support function is convex in s, and falls: a chord ends where it is met
     for step in range(CHORDS):
         fraction = np.where(at_low > 0, at_low / np.where(at_low > 0, at_low - at_high, 1.0), 0.0)
         middle = low + (fraction if step % 2 == 0 else 0.5 * fraction) * (high - low)
         at_middle = evaluate_over(middle)
         within = at_middle <= 0
-        low, high = np.where(within, low, middle), np.where(within, middle, high)
-        at_low, at_high = np.where(within, at_low, at_middle), np.where(within, at_middle, at_high)
+        low = np.where(within, low, middle)
+        high = np.where(within, middle, high)
+        at_low = np.where(within, at_low, at_middle)
+        at_high = np.where(within, at_middle, at_high)
     prices, _ = evaluate_own(high)
     return prices, find_best_offsets(laws, prices, beta, room)[0]
 
@@ -323,7 +336,8 @@ def unpack_prices(
 
     Nothing is added where there is no array `tops`, and prices that are below 0 are 0.
     """
-    prices, tops = check_certificate_array(certificate, "prices", shape), (shape[0], shape[2])
+    prices = check_certificate_array(certificate, "prices", shape)
+    tops = (shape[0], shape[2])
     added = (
         check_certificate_array(certificate, "tops", tops)
         if "tops" in certificate

@@ -144,7 +144,8 @@ class GuessLeakage(Requirement):
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds."""
         own = weights.reshape(-1, 1)
-        law, before = weights @ matrix, _sum_largest(own, self.guesses)[0]
+        law = weights @ matrix
+        before = _sum_largest(own, self.guesses)[0]
         if self.epsilon > MAX_EXPONENT:
             return 0 * law
         over = (
@@ -167,10 +168,12 @@ class GuessLeakage(Requirement):
         """
         means, shares = self._compute_points(gains)
         max_success = self._max_success(prior)
-        inside, outside = shares <= max_success, shares > max_success
+        inside = shares <= max_success
+        outside = shares > max_success
         if not inside.any() or not outside.any():
             return {"prices": np.zeros(gains.shape[1])}
-        near, far = np.flatnonzero(inside), np.flatnonzero(outside)
+        near = np.flatnonzero(inside)
+        far = np.flatnonzero(outside)
         rises = means[far][:, None] - means[near][None]
         slopes = rises / (shares[far][:, None] - shares[near][None])[..., None]
         # the bridge over the allowed share is the pair of points whose line is highest there

@@ -7,6 +7,7 @@ letters: over all of them it is the largest entry, or the least. PML, LDP, LIP a
 from __future__ import annotations
 
 import math
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -98,10 +99,14 @@ class MeanBound:
     factors: tuple[Any, Any] | None = None
     kind: BoundKind = field(init=False, repr=False, compare=False)
     """Which means it compares; None for the least one over a set of priors."""
+    over: PriorSet | None = field(init=False, repr=False, compare=False)
+    """The set of priors, where the smaller mean is the least over one."""
 
     def __post_init__(self) -> None:
-        least = self.smaller if isinstance(self.smaller, ComparedMeans) else None
-        object.__setattr__(self, "kind", BoundKind((self.larger, least)))
+        least, over = self.smaller, None
+        if not isinstance(least, ComparedMeans):
+            least, over = None, least
+        vars(self).update(kind=BoundKind((self.larger, least)), over=over)
 
     @cached_property
     def exp_neg_exponent(self) -> Any:
@@ -137,9 +142,7 @@ class MeanBounds(Requirement):
     @property
     def scope(self) -> str:
         """Return text on the priors or slack of the bound; empty for the given prior only."""
-        return "; ".join(
-            one.smaller.scope for one in self.bounds if isinstance(one.smaller, PriorSet)
-        )
+        return "; ".join(one.over.scope for one in self.bounds if one.over is not None)
 
     def on_cells(self, cells: LetterCells) -> Requirement | None:
         """Return the bound on a column that is constant on the cells of its output, as one on their
@@ -161,7 +164,7 @@ class MeanBounds(Requirement):
         found = []
         for one in self.bounds:
             least = one.smaller
-            if isinstance(least, PriorSet):
+            if not isinstance(least, ComparedMeans):
                 least.check_letters(prior.labels, "the prior of the design")
                 simple = least.simplify()
                 if isinstance(simple, PriorSet):
@@ -200,9 +203,9 @@ class MeanBounds(Requirement):
         """Compute the levels over sets of priors in integers, rounded up."""
         found = {}
         for one in self.bounds_for(prior):
-            if isinstance(one.smaller, PriorSet):
+            if one.over is not None:
                 columns = mechanism.matrix[:, mechanism.support]
-                found[one.name] = float(bound_worst_leakage(one.smaller, columns).max())
+                found[one.name] = float(bound_worst_leakage(one.over, columns).max())
         return found
 
     def to_cvxpy(
@@ -219,8 +222,8 @@ class MeanBounds(Requirement):
                 found["column_minimum"] = matrix.min(axis=0, keepdims=True)
             elif one.kind in (BoundKind.SUM_OF_MAX, BoundKind.MAX_OVER_ROBUST_MEAN):
                 found["column_maximum"] = matrix.max(axis=0, keepdims=True)
-            if isinstance(one.smaller, PriorSet):
-                found |= one.smaller.auxiliary_values(matrix)
+            if one.over is not None:
+                found |= one.over.auxiliary_values(matrix)
         return found
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
@@ -230,14 +233,17 @@ class MeanBounds(Requirement):
             keeps = {one.kind: one.exp_neg_exponent for one in bounds}
             if keeps.keys() != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}:
                 return super().cone_block(prior)
-            low, high = keeps[BoundKind.MEAN_OVER_MIN], 1 / keeps[BoundKind.MAX_OVER_MEAN]
-            ends, mean = (np.array([low]), np.array([high])), np.ones((1, 1))
+            low = keeps[BoundKind.MEAN_OVER_MIN]
+            high = 1 / keeps[BoundKind.MAX_OVER_MEAN]
+            ends = (np.array([low]), np.array([high]))
+            mean = np.ones((1, 1))
             return (
                 ColumnBlock(*ends, np.ones(1), prior.pmf[None, :], mean) if low < 1 < high else None
             )
-        kind, exp_neg_epsilon = bounds[0].kind, bounds[0].exp_neg_exponent
-        if isinstance(bounds[0].smaller, PriorSet):
-            return bounds[0].smaller.cone_block(exp_neg_epsilon)
+        kind = bounds[0].kind
+        exp_neg_epsilon = bounds[0].exp_neg_exponent
+        if bounds[0].over is not None:
+            return bounds[0].over.cone_block(exp_neg_epsilon)
         if kind == BoundKind.MAX_OVER_MEAN:
             return build_mean_block(prior.pmf, exp_neg_epsilon)
         if kind == BoundKind.MAX_OVER_MIN:
@@ -248,7 +254,7 @@ class MeanBounds(Requirement):
     def compares_means(self) -> bool:
         """Return whether no bound is over a set of priors, which takes whole columns."""
         is_own = type(self).violation is MeanBounds.violation
-        return is_own and not any(isinstance(one.smaller, PriorSet) for one in self.bounds)
+        return is_own and all(one.over is None for one in self.bounds)
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds.
@@ -273,13 +279,14 @@ class MeanBounds(Requirement):
         nats = max(self.limits.values())
         # both sides have a sum of N products, and a level a logarithm of such a ratio: their roundings are at
         # most N + 12 + 2 nats units in the last place, and this is more
-        share = 2 * (prior.size + 16 + nats) * float(np.finfo(float).eps)
+        share = 2 * (prior.size + 16 + nats) * sys.float_info.epsilon
         over = self.violation(prior.pmf, matrix, lambda exponent: math.exp(exponent) * (1 - share))
         return bool((over <= 0).all())
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute max sum_xy p[x] gains[x,y] P[x,y] over matrices P >= 0 that meet the requirement."""
-        p, bounds = prior.pmf, self.bounds_for(prior)
+        p = prior.pmf
+        bounds = self.bounds_for(prior)
         if len(bounds) > 1:
             nats = {one.kind: one.exponent for one in bounds}
             if nats.keys() != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}:
@@ -295,8 +302,8 @@ class MeanBounds(Requirement):
         one = bounds[0]
         if one.kind == BoundKind.MEAN_OVER_MIN:
             return super().support_function(prior, gains)
-        if isinstance(one.smaller, PriorSet):
-            return one.smaller.support_function(p, gains, math.exp(-one.exponent))
+        if one.over is not None:
+            return one.over.support_function(p, gains, math.exp(-one.exponent))
         if one.kind == BoundKind.MAX_OVER_MEAN:
             if gains.shape[1] > 64:
                 return max_conditional_value_at_risk(p, gains, math.exp(-one.exponent))
@@ -314,14 +321,15 @@ class MeanBounds(Requirement):
         A column that is 1 on some letters and c on the others, with the least mean m of those letters, meets
         `1 <= e^eps (c + (1 - c) m)` up to c = (e^-eps - m) / (1 - m).
         """
-        bound, none = self.bounds_for(prior)[0], np.zeros((prior.size, 0))
+        bound = self.bounds_for(prior)[0]
+        none = np.zeros((prior.size, 0))
         # beyond that many letters the means take as long as the search that they spare
-        if len(self.bounds) > 1 or not isinstance(bound.smaller, PriorSet) or prior.size > 100:
+        if len(self.bounds) > 1 or bound.over is None or prior.size > 100:
             return none
-        if bound.smaller.polytope() is not None:  # a bound is a formula, or few linear programs
+        if bound.over.polytope() is not None:  # a bound is a formula, or few linear programs
             return none
         peaks = np.hstack([np.eye(prior.size), 1 - np.eye(prior.size)])
-        means = np.minimum(bound.smaller.min_mean(peaks), 1 - 1e-9)
+        means = np.minimum(bound.over.min_mean(peaks), 1 - 1e-9)
         rest = np.clip((math.exp(-bound.exponent) - means) / (1 - means), 0.0, 1.0)
         columns = rest + (1 - rest) * peaks
         laws = prior.pmf @ columns
@@ -330,20 +338,18 @@ class MeanBounds(Requirement):
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return optimal multipliers over a set of priors, or of letter pairs; else empty."""
         for one in self.bounds_for(prior):
-            if isinstance(one.smaller, PriorSet):
-                return {
-                    "theta": one.smaller.dual_multipliers(prior.pmf, gains, math.exp(-one.exponent))
-                }
+            if one.over is not None:
+                theta = one.over.dual_multipliers(prior.pmf, gains, math.exp(-one.exponent))
+                return {"theta": theta}
         return super().dual_certificate(prior, gains)
 
     def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the upper bound on the gain of feasible matrices that dual variables prove."""
         for one in self.bounds_for(prior):
-            if isinstance(one.smaller, PriorSet):
-                theta = check_certificate_array(
-                    certificate, "theta", (one.smaller.theta_rows, gains.shape[1])
-                )
-                return one.smaller.dual_bound(prior.pmf, gains, math.exp(-one.exponent), theta)
+            if one.over is not None:
+                shape = one.over.theta_rows, gains.shape[1]
+                theta = check_certificate_array(certificate, "theta", shape)
+                return one.over.dual_bound(prior.pmf, gains, math.exp(-one.exponent), theta)
         return super().dual_bound(prior, gains, certificate)
 
     def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
@@ -373,8 +379,8 @@ class MeanBounds(Requirement):
 
     def linear_rows(self, prior: Prior) -> LinearRows | None:
         """Return the allowed columns as linear inequalities; None where no such form is known."""
-        least = self.bounds[0].smaller
-        if len(self.bounds) > 1 or not isinstance(least, PriorSet):
+        least = self.bounds[0].over
+        if len(self.bounds) > 1 or least is None:
             return super().linear_rows(prior)
         return least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
 
@@ -408,8 +414,8 @@ class MeanBounds(Requirement):
         if len(bounds) > 1 or BoundKind.MEAN_OVER_MIN in nats or BoundKind.SUM_OF_MAX in nats:
             return super().extreme_columns(prior)
         exp_neg_epsilon = math.exp(-min(bounds[0].exponent, MAX_RELEVANT_LEVEL))
-        least = bounds[0].smaller
-        if not isinstance(least, PriorSet) or least.contains_all_priors:
+        least = bounds[0].over
+        if least is None or least.contains_all_priors:
             return (StaircaseFamily(0.0, 1 / exp_neg_epsilon),)
         families = least.column_families(prior.pmf, exp_neg_epsilon)
         if families is not None and isinstance(least, L1Ball) and not least.can_empty_letter:
@@ -426,7 +432,8 @@ def declare_bounds(
     bounds: Sequence[MeanBound], mechanism: cp.Expression, law: cp.Variable
 ) -> CvxpyConstraints:
     """Build the cvxpy constraints of mean inequalities on an (N, M) variable and its output law."""
-    ones, shape = np.ones((mechanism.shape[0], 1)), (1, mechanism.shape[1])
+    ones = np.ones((mechanism.shape[0], 1))
+    shape = (1, mechanism.shape[1])
     constraints: dict[str, cp.Constraint] = {}
     variables: dict[str, cp.Variable] = {}
     for one in bounds:
@@ -446,8 +453,8 @@ def declare_bounds(
                 shape, nonneg=True, name="column_maximum"
             )
             constraints["column_maximum"] = mechanism <= ones @ top
-            if isinstance(one.smaller, PriorSet):
-                least = one.smaller.to_cvxpy(mechanism, top)
+            if one.over is not None:
+                least = one.over.to_cvxpy(mechanism, top)
                 constraints |= {
                     **least.constraints,
                     one.name: one.exp_neg_exponent * top <= least.value,
@@ -460,10 +467,10 @@ def declare_bounds(
 
 def _compute_level(p: Prior, m: Mechanism, one: MeanBound) -> float:
     """Compute the least exponent of a mean inequality that a mechanism meets, in nats."""
-    if isinstance(one.smaller, PriorSet):
+    if one.over is not None:
         from pmlopt.model.uncertainty.sensitivity import pointwise_capacity
 
-        return float(pointwise_capacity(one.smaller, m).max())
+        return float(pointwise_capacity(one.over, m).max())
     if one.kind == BoundKind.SUM_OF_MAX:
         return maximal_leakage(m)
     if one.kind == BoundKind.MAX_OVER_MIN:
@@ -480,7 +487,9 @@ def _is_vacuous(one: MeanBound, weights: Any, power: Callable[[float], Any]) -> 
         return one.exponent > math.log(len(weights))
     if one.kind != BoundKind.MAX_OVER_MEAN:
         return False
-    return one.exponent > MAX_EXPONENT or bool(power(one.exponent) * weights.min() >= weights.sum())
+    if one.exponent > MAX_EXPONENT:
+        return True
+    return bool(_subtract_multiple(weights.sum(), power(one.exponent), weights.min()) <= 0)
 
 
 def _subtract_multiple(larger: Any, factor: Any, smaller: Any) -> Any:
@@ -495,8 +504,8 @@ def _bound_violation(
 ) -> Any:
     """Compute the violation of one mean inequality by each column."""
     factor = power(min(one.exponent, MAX_EXPONENT))
-    if isinstance(one.smaller, PriorSet):
-        least, total = one.smaller.min_mean_scaled(matrix)
+    if one.over is not None:
+        least, total = one.over.min_mean_scaled(matrix)
         return _subtract_multiple(matrix.max(axis=0) * total, factor, least)
     if one.kind == BoundKind.MAX_OVER_MIN:
         return _subtract_multiple(matrix.max(axis=0), factor, matrix.min(axis=0))

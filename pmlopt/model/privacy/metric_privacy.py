@@ -15,6 +15,7 @@ from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
+    Labels,
     abbreviate,
     check_nonnegative,
     copy_float_array,
@@ -132,7 +133,8 @@ class MetricPrivacy(RatioRequirement):
         Raises:
             PrivacyError: the distances are of other letters.
         """
-        n, distance = prior.size, self.distance
+        n = prior.size
+        distance = self.distance
         if isinstance(distance, np.ndarray):
             check_same_letters(len(distance), "the distances are", n, "the prior", PrivacyError)
             return self
@@ -245,9 +247,7 @@ def _check_distances(distance: Any) -> FloatArray:
     return known
 
 
-def _read_edges(
-    lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label, ...]
-) -> FloatArray:
+def _read_edges(lengths: Mapping[tuple[Label, Label], float], labels: Labels) -> FloatArray:
     """Read the (N, N) edge lengths of a graph, in the directions given; infinite for missing edges."""
     places = {label: place for place, label in enumerate(labels)}
     distance = np.full((len(labels), len(labels)), np.inf)
@@ -289,7 +289,8 @@ def _find_essential_pairs(distance: FloatArray, ways: FloatArray) -> BoolArray:
         # the same.
         near = np.where(np.isfinite(distance), distance * (1 + (2.0**-44)), 0.0)
         for middle in range(n):
-            first, last = ways[:, [middle]], ways[[middle]]
+            first = ways[:, [middle]]
+            last = ways[[middle]]
             shorter = np.maximum(first, last) < distance
             shorter[middle] = shorter[:, middle] = False
             implied |= shorter & (first + last <= near)

@@ -268,7 +268,8 @@ class PML(MeanBounds):
 
     def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
         """Name the outcome that violates the requirement most, and the letter that it reveals."""
-        matrix, leaks = mechanism.matrix, compute_log_lifts(prior, mechanism)
+        matrix = mechanism.matrix
+        leaks = compute_log_lifts(prior, mechanism)
         if self.over is not None:
             # over a set the largest leakage is that of the likeliest letters of an output
             from pmlopt.model.uncertainty.sensitivity import pointwise_capacity

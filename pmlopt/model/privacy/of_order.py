@@ -37,7 +37,8 @@ from pmlopt.model.privacy.requirement import (
 )
 from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL, tighten_factor
 
-DECIMAL_DIGITS, DECIMAL_ROUNDING = 60, Decimal(10) ** -45
+DECIMALS = Context(prec=60)
+DECIMAL_ROUNDING = Decimal(10) ** -45
 """Decimals of the check, and what their rounding may hide of a sum of logarithms."""
 
 FAR_LEVEL, FAR_ORDER = 1e-4, 100.0
@@ -148,7 +149,7 @@ class FiniteOrderBound(Requirement):
         own = apply_view(given, matrix)
         if matrix.dtype != object:
             return self._float_violation(law / total, own)
-        with localcontext(Context(prec=DECIMAL_DIGITS)):
+        with localcontext(DECIMALS):
             return self._exact_violation((law, total), own, power)
 
     @abstractmethod
@@ -307,7 +308,8 @@ class SibsonLeakage(FiniteOrderBound):
 
         Here `1 / alpha + 1 / beta = 1`, and K is what the norms of the columns may add up to.
         """
-        law, room = prior.pmf[:, None], self.log_max_norm(prior.pmf)
+        law = prior.pmf[:, None]
+        room = self.log_max_norm(prior.pmf)
         own, means = center_prices(law, gains)
         gain_range = max(float(np.ptp(gains)), 1e-300)
 
@@ -318,10 +320,8 @@ class SibsonLeakage(FiniteOrderBound):
         def evaluate_lower(logs: FloatArray) -> FloatArray:
             return np.asarray(gains.max() - np.minimum(gain_range * np.exp(logs), MAX_TOP_ENTRY))
 
-        near, far = (
-            np.array([end])
-            for end in (-MAX_LOG_TOP_DISTANCE, MAX_LOG_TOP_DISTANCE + math.log(self.beta))
-        )
+        near = np.array([-MAX_LOG_TOP_DISTANCE])
+        far = np.array([MAX_LOG_TOP_DISTANCE + math.log(self.beta)])
         _, least = minimize_by_golden_sections(
             lambda logs: evaluate_bounds(evaluate_lower(logs)), near, far
         )
@@ -455,7 +455,8 @@ class MaximalAlphaLeakage(FiniteOrderBound):
         centre = np.maximum(
             check_certificate_array(certificate, "centre", (gains.shape[1],)), 1e-300
         )
-        support, law = self._collect_around(prior, gains), centre / centre.sum()
+        support = self._collect_around(prior, gains)
+        law = centre / centre.sum()
         if support is None:
             return 0.0
         value, slopes, _ = support(law)

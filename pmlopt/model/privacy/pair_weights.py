@@ -20,7 +20,8 @@ def compress_rows(rows: FloatArray) -> sparse.csr_array:
 def find_row_sizes(rows: sparse.csr_array) -> FloatArray:
     """Find the largest absolute entry of each row."""
     found = np.zeros(rows.shape[0])
-    np.maximum.at(found, np.repeat(np.arange(len(found)), np.diff(rows.indptr)), np.abs(rows.data))
+    row = np.repeat(np.arange(len(found)), np.diff(rows.indptr))
+    np.maximum.at(found, row, np.abs(rows.data))
     return found
 
 
@@ -40,20 +41,25 @@ def find_joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> Floa
     """
     from pmlopt.solvers import highs
 
-    (k, n), m = pairs.shape, gains.shape[1]
+    k, n = pairs.shape
+    m = gains.shape[1]
     unit = find_row_sizes(pairs)
     costs = (p[:, None] * gains).T.ravel()
     scale = float(np.abs(costs).max()) or 1.0
-    within = sparse.kron(sparse.eye_array(m), sparse.diags_array(1 / unit) @ pairs)
-    system = sparse.vstack([within, sparse.kron(np.ones((1, m)), sparse.eye_array(n))])
-    ends = np.append(np.full(k * m, -np.inf), np.ones(n)), np.append(np.zeros(k * m), np.ones(n))
-    model = highs.build_sparse_model(-costs / scale, (0.0, np.inf), ends, system)
+    scaled_pairs = sparse.diags_array(1 / unit) @ pairs
+    pair_rows = sparse.kron(sparse.eye_array(m), scaled_pairs)
+    sum_rows = sparse.kron(np.ones((1, m)), sparse.eye_array(n))
+    system = sparse.vstack([pair_rows, sum_rows])
+    lower = np.append(np.full(k * m, -np.inf), np.ones(n))
+    upper = np.append(np.zeros(k * m), np.ones(n))
+    model = highs.build_sparse_model(-costs / scale, (0.0, np.inf), (lower, upper), system)
     with highs.lend_solver(model, highs.RESTART_OPTIONS) as solver:
         solver.run()
         duals = np.array(solver.getSolution().row_dual)
     if len(duals) != k * m + n or not np.isfinite(duals).all():
         return None
-    return np.asarray(np.maximum(-duals[: k * m], 0.0).reshape(m, k).T * scale / unit[:, None])
+    multipliers = np.maximum(-duals[: k * m], 0.0).reshape(m, k).T
+    return np.asarray(multipliers * scale / unit[:, None])
 
 
 def find_line_weights(
@@ -79,10 +85,13 @@ def find_line_weights(
     Returns:
         The weights of both kinds of bounds, (N - 1, M) each; None where numbers overflow.
     """
-    place, columns = np.arange(len(p))[:, None], np.arange(gains.shape[1])
-    levels, centers = p @ gains, gains.argmax(axis=0)
+    place = np.arange(len(p))[:, None]
+    columns = np.arange(gains.shape[1])
+    levels = p @ gains
+    centers = gains.argmax(axis=0)
     smallest_step = 1e-15 * float(np.abs(gains).max())
-    rise, fall = rises[:, None], falls[:, None]
+    rise = rises[:, None]
+    fall = falls[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(100):
             left, right = _pass_needs_inward(p[:, None] * (gains - levels), rise, fall)
@@ -95,14 +104,16 @@ def find_line_weights(
             levels = np.fmax(levels, reached)
             centers = np.where(far, masses.argmax(axis=0), centers)
         outside = place[:-1] < centers
-        rise_weights = np.where(
-            outside, np.maximum(left[:-1], 0), np.exp(-rise) * np.maximum(-right[1:], 0)
-        )
-        fall_weights = np.where(
-            outside, np.exp(-fall) * np.maximum(-left[:-1], 0), np.maximum(right[1:], 0)
-        )
-    finite = np.isfinite(rise_weights).all() and np.isfinite(fall_weights).all()
-    return (rise_weights, fall_weights) if finite else None
+        # what a letter left of the center needs, and has too much, is its own; right of it, the next one's
+        left_need = np.maximum(left[:-1], 0)
+        left_surplus = np.maximum(-left[:-1], 0)
+        right_need = np.maximum(right[1:], 0)
+        right_surplus = np.maximum(-right[1:], 0)
+        rise_weights = np.where(outside, left_need, np.exp(-rise) * right_surplus)
+        fall_weights = np.where(outside, np.exp(-fall) * left_surplus, right_need)
+    if np.isfinite(rise_weights).all() and np.isfinite(fall_weights).all():
+        return rise_weights, fall_weights
+    return None
 
 
 def _pass_needs_inward(
@@ -113,7 +124,8 @@ def _pass_needs_inward(
     Returns:
         (N, M) with what comes from the left, and with what comes from the right.
     """
-    more = bound_sum_rounding(2 * len(rise), 2 + 2 * float(max(rise.max(), fall.max())))
+    largest = float(max(rise.max(), fall.max()))
+    more = bound_sum_rounding(2 * len(rise), 2 + 2 * largest)
     # from the left, and from the right with the letters in reverse
     grown = np.exp(np.stack([rise, fall[::-1]], axis=1))
     relieved = np.exp(np.stack([-fall, -rise[::-1]], axis=1))
@@ -131,9 +143,15 @@ def _list_tight_columns(
 ) -> FloatArray:
     """List the (N, M) columns, of largest entry one, for which the bounds in use are tight."""
     # logarithms of v[x] / v[x+1] left of the center, and of v[x+1] / v[x] right of it, added up
-    up, down = np.zeros_like(left), np.zeros_like(left)
-    np.cumsum(np.where(left[:-1] > 0, rise, -fall), axis=0, out=up[1:])
-    np.cumsum(np.where(right[1:] > 0, fall, -rise), axis=0, out=down[1:])
-    place, columns = np.arange(len(left))[:, None], np.arange(left.shape[1])
-    shape = np.where(place <= centers, up[centers, columns] - up, down - down[centers, columns])
+    up = np.zeros_like(left)
+    down = np.zeros_like(left)
+    left_steps = np.where(left[:-1] > 0, rise, -fall)
+    right_steps = np.where(right[1:] > 0, fall, -rise)
+    np.cumsum(left_steps, axis=0, out=up[1:])
+    np.cumsum(right_steps, axis=0, out=down[1:])
+    place = np.arange(len(left))[:, None]
+    columns = np.arange(left.shape[1])
+    from_left = up[centers, columns] - up
+    from_right = down - down[centers, columns]
+    shape = np.where(place <= centers, from_left, from_right)
     return np.asarray(np.exp(shape - shape.max(axis=0)))

@@ -38,7 +38,8 @@ def make_block(
     # Rows of a column: their number squared is the work for each of its entries.
     if rows.sum() > min(16, ratios.size) or not ratios.slack > MIN_SLACK_NATS:
         return None
-    above, below = ratios.list_sides(ratios.above[rows]), ratios.list_sides(ratios.below[rows])
+    above = ratios.list_sides(ratios.above[rows])
+    below = ratios.list_sides(ratios.below[rows])
     pairs = below - keeps[rows, None] * above
     return ColumnBlock(
         lower=np.zeros(1),

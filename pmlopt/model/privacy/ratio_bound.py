@@ -106,11 +106,14 @@ class RatioRequirement(Requirement):
 
         Every pair allows a constant, `E 1 <= 0` for its excesses E, and `E (1 + t e_x) <= 0` up to some t.
         """
-        pairs, n = self._require_ratios(prior).excess_rows[0], prior.size
+        pairs = self._require_ratios(prior).excess_rows[0]
+        n = prior.size
         rows = np.repeat(np.arange(pairs.shape[0]), np.diff(pairs.indptr))
         sums = np.bincount(rows, weights=pairs.data, minlength=pairs.shape[0])
-        up, steps = pairs.data > 0, -sums[rows] / pairs.data
-        upper, lower = np.full(n, np.inf), np.full(n, -1.0)
+        up = pairs.data > 0
+        steps = -sums[rows] / pairs.data
+        upper = np.full(n, np.inf)
+        lower = np.full(n, -1.0)
         np.minimum.at(upper, pairs.indices[up], steps[up])
         np.maximum.at(lower, pairs.indices[~up], steps[~up])
         ends = np.clip(np.concatenate([upper, lower]), -1.0, 1 / np.finfo(float).eps)
@@ -136,7 +139,8 @@ class RatiosOnCells(RatioRequirement):
                 f"{whole!r} is a list of bounds on letters one by one: give the prior as Invariant(...), "
                 "which lists its letters"
             )
-        self.whole, self.cells = whole.for_prior(cells.listed), cells
+        self.whole = whole.for_prior(cells.listed)
+        self.cells = cells
         self.whole.check(cells.listed)
         self.classes: IntArray = cells.classes
 
@@ -164,7 +168,8 @@ class RatiosOnCells(RatioRequirement):
         own = pairs(self.cells.listed.integer_weights if exact else self.cells.listed.pmf)
         rows = np.zeros((self.cells.size, len(own.rows)), dtype=weights.dtype)
         np.add.at(rows, self.classes, own.rows.T)
-        n, c = own.size, self.cells.size
+        n = own.size
+        c = self.cells.size
         above, below = (
             np.where(side < n, self.classes[np.minimum(side, n - 1)], side - n + c)
             for side in (own.above, own.below)
@@ -303,7 +308,8 @@ class RatioBound(RatioRequirement):
 
     def _make_ratios(self, both: Any, unit: float) -> RatioBounds:
         """Build ratio bounds from stacked numerators and denominators over a common unit."""
-        sides, half = [(row, unit) for row in both], len(self.numerators)
+        sides = [(row, unit) for row in both]
+        half = len(self.numerators)
         return make_ratio_bounds(sides[:half], sides[half:], self.each.tolist())
 
     def __repr__(self) -> str:
@@ -366,7 +372,8 @@ class GainLeakage(RatioRequirement):
         if weights.dtype == object:
             gain = integers_over_common_denominator(gain)[0]
         rows = [row for row in gain * weights if row.any()]
-        max_gain, total = max(row.sum() for row in rows), weights.sum()
+        max_gain = max(row.sum() for row in rows)
+        total = weights.sum()
         above = [(row, max_gain) for row in rows]
         return make_ratio_bounds(above, [(weights, total)] * len(rows), [self.epsilon] * len(rows))
 

@@ -61,14 +61,16 @@ class RatioBounds:
     exponents: FloatArray
 
     def __post_init__(self) -> None:
-        shape, kind = np.shape(self.above), np.asarray(self.exponents, dtype=float)
+        shape = np.shape(self.above)
+        kind = np.asarray(self.exponents, dtype=float)
         capped = np.minimum(np.broadcast_to(kind, shape), MAX_RATIO_EXPONENT)
         object.__setattr__(self, "exponents", capped)
 
     @property
     def candidate_count(self) -> int:
         """Return the number of candidate bases for `extreme_columns`."""
-        k, n = len(self.exponents), self.size
+        k = len(self.exponents)
+        n = self.size
         return sum(math.comb(n, t + 1) * math.comb(k, t) for t in range(min(k, n - 1) + 1))
 
     def log_ratios(self, matrix: FloatArray) -> FloatArray:
@@ -79,7 +81,8 @@ class RatioBounds:
         if not single.all():
             above, below = self.differences
             if single.any():
-                above, below = above[~single], below[~single]
+                above = above[~single]
+                below = below[~single]
             found[~single] = log_product_ratios(above, below, matrix)
         return found
 
@@ -113,7 +116,7 @@ class RatioBounds:
     def _evaluate_differences(self, matrix: FloatArray) -> FloatArray:
         """Compute (K, M) `<num_k, v> - e^exponent <den_k, v>` for all pairs and columns."""
         sides = self._compute_sides(matrix)
-        return np.asarray(sides[self.above] - np.exp(self.exponents)[:, None] * sides[self.below])
+        return sides[self.above] - np.exp(self.exponents)[:, None] * sides[self.below]
 
     def _compute_sides(self, matrix: FloatArray) -> FloatArray:
         """Compute (N + R, M) the entries of each column and its products with the rows."""
@@ -133,9 +136,10 @@ class RatioBounds:
             power: as for `violation`.
         """
         # the same over one number, each rounded to the nearest; zeros stay zeros
-        near = np.asarray(matrix / (matrix.max() or 1)).astype(float)
+        near = (matrix / (matrix.max() or 1)).astype(float)
         sides = self._compute_sides(np.where(matrix == 0, 0.0, np.maximum(near, 5e-324)))
-        found, products = [0] * matrix.shape[1], dict[tuple[int, int], int]()
+        found = [0] * matrix.shape[1]
+        products = dict[tuple[int, int], int]()
         entries: list[list[int]] = matrix.tolist()
 
         def compute_side(side: int, y: int) -> int:
@@ -150,9 +154,11 @@ class RatioBounds:
         for part in self._split_pairs(matrix):
             clear = part._find_clear(sides)
             for k in np.flatnonzero(~clear.all(axis=1)).tolist():
-                above, below = int(part.above[k]), int(part.below[k])
+                above = int(part.above[k])
+                below = int(part.below[k])
                 numerator, denominator = power(float(part.exponents[k])).as_integer_ratio()
-                upper, lower = scales[above] * numerator, scales[below] * denominator
+                upper = scales[above] * numerator
+                lower = scales[below] * denominator
                 for y in np.flatnonzero(~clear[k]).tolist():
                     over = lower * compute_side(above, y) - upper * compute_side(below, y)
                     found[y] = max(found[y], over)
@@ -168,13 +174,14 @@ class RatioBounds:
         # those of two sums of positive numbers
         share = 2.0**-46 + (self.size * 2.0**-51 if len(self.rows) else 0.0)
         shares = share + self.exponents[:, None] * 2.0**-50
-        up, down = sides[self.above], sides[self.below]
+        up = sides[self.above]
+        down = sides[self.below]
         clear = up * (1 + shares) <= np.exp(self.exponents)[:, None] * down
         # floats above this have all their digits
         full_digits = 1e-290
         if not (sides > full_digits).all():
             clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
-        return np.asarray(clear)
+        return clear
 
     def hold_with_margin(self, matrix: FloatArray) -> bool:
         """Return whether all pairs hold in floats by more than rounding: they hold exactly, and in levels."""
@@ -209,7 +216,8 @@ class RatioBounds:
     def excess_rows(self) -> tuple[Any, Any]:
         """Return the (K, N) matrices of `num - e^exponent den` and `num + e^exponent den`, sparse."""
         if self._is_small:  # sparse sums take longer
-            up, down = self.list_sides(self.above), self.list_sides(self.below)
+            up = self.list_sides(self.above)
+            down = self.list_sides(self.below)
             down *= np.exp(self.exponents)[:, None]
             return compress_rows(up - down), compress_rows(up + down)
         above = self._weigh_sides(self.above, np.ones(len(self.exponents)))
@@ -242,7 +250,8 @@ class RatioBounds:
         counts = np.append(
             np.ones(self.size, dtype=int), np.bincount(row, minlength=len(self.rows))
         )
-        lengths, ends = counts[sides], np.cumsum(counts)
+        lengths = counts[sides]
+        ends = np.cumsum(counts)
         starts = np.append(0, np.cumsum(lengths))
         places = np.arange(starts[-1]) + np.repeat(ends[sides] - starts[1:], lengths)
         entries = values[places] * np.repeat(factors, lengths)
@@ -252,7 +261,8 @@ class RatioBounds:
     def slack(self) -> float:
         """Return the smallest slack of a constant column over the pairs, in nats; inf without pairs."""
         sums = np.append(np.ones(self.size), self._float_rows.sum(axis=1))
-        above, below = sums[self.above], sums[self.below]
+        above = sums[self.above]
+        below = sums[self.below]
         with np.errstate(divide="ignore"):
             return float((self.exponents + np.log(below) - np.log(above)).min(initial=np.inf))
 
@@ -279,7 +289,8 @@ class RatioBounds:
 
     def linear_system(self, factor: Callable[[FloatArray], FloatArray]) -> sparse.csr_array:
         """Return the (K, N + R) constraint matrix on a column's entries and its auxiliary products."""
-        k, every = len(self.exponents), self.size + len(self._float_rows)
+        k = len(self.exponents)
+        every = self.size + len(self._float_rows)
         factors = factor(np.exp(-self.exponents))
         entries = np.column_stack([factors, -np.ones(k)]).ravel()
         sides = np.column_stack([self.above, self.below]).ravel()
@@ -287,7 +298,7 @@ class RatioBounds:
 
     def compute_products(self, matrix: FloatArray) -> FloatArray:
         """Compute the (R, M) scaled inner products of rows and columns."""
-        return np.asarray(self._float_rows @ matrix)
+        return self._float_rows @ matrix
 
     def support_function(self, p: FloatArray, gains: FloatArray) -> float:
         """Compute the maximum of `<p g, v>` over feasible columns with `<p, v> = 1` and over g, rounded up.
@@ -358,7 +369,8 @@ class RatioBounds:
         """Return which pairs bound each letter by the next one, and the next one by it; None where there are
         others, or fewer.
         """
-        first, last = self.size - 1, self.below - self.above
+        first = self.size - 1
+        last = self.below - self.above
         if len(self.rows) or len(last) != 2 * first or (np.abs(last) != 1).any():
             return None
         places = np.full((2, first), -1)
@@ -406,15 +418,17 @@ class RatioBounds:
         if not len(self.exponents):
             return gains
         if not (weights.max() if weights.size else 0.0) > 0:
-            return np.asarray(gains + bound_sum_rounding(len(self.exponents), 1.0) * np.abs(gains))
+            return gains + bound_sum_rounding(len(self.exponents), 1.0) * np.abs(gains)
         pairs, sizes = self._excess_columns
         dense = isinstance(weights, np.ndarray)
         used = np.maximum(weights, 0.0) if dense else weights.maximum(0.0)
         # of an exponent in nats as many units are lost as it has, in e to its power
         units = (1 + self.exponents)[:, None]
-        taken, lost = pairs @ used, sizes @ (used * units if dense else used.multiply(units))
+        taken = pairs @ used
+        lost = sizes @ (used * units if dense else used.multiply(units))
         if sparse.issparse(taken):
-            taken, lost = taken.toarray(), lost.toarray()
+            taken = taken.toarray()
+            lost = lost.toarray()
         terms = np.abs(gains) + lost / p[:, None]
         bounds = gains - taken / p[:, None]
         return np.asarray(bounds + bound_sum_rounding(len(self.exponents), 1.0) * terms)
@@ -446,7 +460,7 @@ class RatioBounds:
         columns = list_basic_columns(pairs, sizes)
         columns = columns / (p @ columns)
         _, first = np.unique(np.round(columns, 12) + 0.0, axis=1, return_index=True)
-        return np.asarray(columns[:, np.sort(first)])
+        return columns[:, np.sort(first)]
 
     @cached_property
     def _float_rows(self) -> FloatArray:
@@ -498,7 +512,7 @@ def make_ratio_bounds(
                 f"pair {pair} requires {float(up.sum() / d):.6g} <= e^{max_exponent:.6g} "
                 f"{float(down.sum() / e):.6g} of a mechanism that releases nothing: no mechanism meets it"
             )
-    kind = object if np.asarray(numerators[0][0]).dtype == object else float
+    kind = object if numerators[0][0].dtype == object else float
     every = np.array(rows, dtype=kind).reshape(-1, size)
     return RatioBounds(size, every, np.array(scales, dtype=kind), above, below, np.array(exponents))
 
@@ -510,7 +524,8 @@ def join_ratio_bounds(several: Iterable[RatioBounds | None]) -> RatioBounds | No
         if one is None:
             return None
         lists.append(one)
-    size, starts = lists[0].size, np.cumsum([0, *(len(one.rows) for one in lists)])
+    size = lists[0].size
+    starts = np.cumsum([0, *(len(one.rows) for one in lists)])
     above, below = (
         np.concatenate([
             np.where(side < size, side, side + start)
@@ -518,10 +533,9 @@ def join_ratio_bounds(several: Iterable[RatioBounds | None]) -> RatioBounds | No
         ])
         for name in ("above", "below")
     )  # fmt: skip
-    rows, scales, exponents = (
-        np.concatenate([getattr(one, name) for one in lists])
-        for name in ("rows", "scales", "exponents")
-    )
+    rows = np.concatenate([one.rows for one in lists])
+    scales = np.concatenate([one.scales for one in lists])
+    exponents = np.concatenate([one.exponents for one in lists])
     return RatioBounds(size, rows, scales, above, below, exponents)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, overload
 
@@ -35,8 +35,8 @@ from pmlopt.model.privacy.dual_prices import (
     unpack_prices,
 )
 from pmlopt.model.privacy.of_order import (
-    DECIMAL_DIGITS,
     DECIMAL_ROUNDING,
+    DECIMALS,
     FiniteOrderBound,
     View,
     apply_view,
@@ -85,7 +85,8 @@ class BestPrices(CompiledPrograms[PriceSource, "_PriceProgram"]):
             rooms: the logarithm of the largest norm under each joint law.
             far: whether prices are far above their differences.
         """
-        program, beta = self.get_program((gains.shape[1], far)), self._source[2]
+        program = self.get_program((gains.shape[1], far))
+        beta = self._source[2]
         program.gains.value = gains
         for cost, room in zip(program.costs, rooms, strict=True):
             if not far:
@@ -114,7 +115,9 @@ class _PriceProgram:
         views, pmf, beta = source
         gains = cp.Parameter((len(pmf), outputs))
         costs = [cp.Parameter(nonneg=True) for _ in views]
-        left, prices, rules = gains, [], []
+        left = gains
+        prices = []
+        rules = []
         for (weights, given, total), cost in zip(views, costs, strict=True):
             secret = weights / total
             joint = (secret[:, None] * given / pmf).T
@@ -165,7 +168,8 @@ class EachOutcomeBound(FiniteOrderBound):
         self.check(prior)
         found = {}
         for place, (weights, given, total) in enumerate(self.views(prior.pmf)):
-            p, own = weights / total, apply_view(given, mechanism)
+            p = weights / total
+            own = apply_view(given, mechanism)
             means = law[0] if given is None or given.ndim == 1 else (p @ given) @ mechanism
             if self.is_near_one:
                 mass = float(p.sum())
@@ -173,7 +177,8 @@ class EachOutcomeBound(FiniteOrderBound):
                 max_divergence = self._max_divergence(p) + math.log(mass)
                 found[f"renyi_pml {place}"] = divergence <= max_divergence * means
                 continue
-            factor, order = tighten_factor(1 / self.max_norm(p)), self.alpha
+            factor = tighten_factor(1 / self.max_norm(p))
+            order = self.alpha
             room = -2 * math.log(factor)
             # for order 2 it is a limit on deviations, which solvers see better at small levels
             if order == 2 and 0 < room < 0.5 and (given is None or given.ndim == 2):
@@ -186,7 +191,8 @@ class EachOutcomeBound(FiniteOrderBound):
 
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
         """Compute the violations in floats, in units of the matrix."""
-        means, found = p @ matrix, np.zeros(matrix.shape[1])
+        means = p @ matrix
+        found = np.zeros(matrix.shape[1])
         some = means > 0
         over = compute_norm_excess(
             self._compute_levels(p, matrix[:, some]), self.epsilon, self.beta
@@ -207,7 +213,8 @@ class EachOutcomeBound(FiniteOrderBound):
                 weights @ matrix**order * total ** (order - 1)
                 - max_ratio * (weights @ matrix) ** order
             )
-        masses, found = to_decimals(weights, total), [Decimal(0)] * matrix.shape[1]
+        masses = to_decimals(weights, total)
+        found = [Decimal(0)] * matrix.shape[1]
         for y in np.flatnonzero(self._may_violate(matrix) & matrix.any(axis=0)).tolist():
             entries = to_decimals(matrix[:, y])
             mean = sum((mass * v for mass, v in zip(masses, entries, strict=True)), Decimal(0))
@@ -245,7 +252,7 @@ class EachOutcomeBound(FiniteOrderBound):
         """Compute each column's dual bound at its threshold."""
         law, room = self._norm_law(prior)
         own, mean = center_prices(law, gains)
-        return np.asarray(mean + compute_costs(law, own, mean - thresholds, self.beta, room))
+        return mean + compute_costs(law, own, mean - thresholds, self.beta, room)
 
     def _norm_law(self, prior: Prior) -> tuple[FloatArray, float]:
         """Return the (N, 1) normalized law of the norm, and the logarithm of the norm's limit."""
@@ -373,7 +380,8 @@ class RenyiPML(EachOutcomeBound):
         if self.about is None:
             return super().dual_certificate(prior, gains)
 
-        unit, views = float(np.abs(gains).max()), self.views(prior.pmf)
+        unit = float(np.abs(gains).max())
+        views = self.views(prior.pmf)
         shape = (len(self.about.values), gains.shape[1])
         if not unit:
             return {
@@ -416,13 +424,15 @@ class RenyiPML(EachOutcomeBound):
         """
         if self.about is None:
             return super().dual_bound(prior, gains, certificate)
-        views, left = self.views(prior.pmf), gains
+        views = self.views(prior.pmf)
+        left = gains
         shape = (len(views), len(self.about.values), gains.shape[1])
         for (weights, given, total), (price, top) in zip(
             views, unpack_prices(certificate, shape), strict=True
         ):
             secret = weights / total
-            law, own = secret[:, None], center_prices(secret[:, None], price)
+            law = secret[:, None]
+            own = center_prices(secret[:, None], price)
             net = compute_net_prices(
                 law, own[0], top + own[1], self.beta, self.log_max_norm(secret)
             )
@@ -463,7 +473,8 @@ class RemainingRenyiPML(EachOutcomeBound):
         if not (self.lifts > 0).all():
             raise PrivacyError("a lift is not positive: leave out letters that are excluded")
 
-    __eq__, __hash__ = Record.__eq__, Record.__hash__
+    __eq__ = Record.__eq__
+    __hash__ = Record.__hash__
 
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement's letters differ from the prior's."""
@@ -489,7 +500,7 @@ class RemainingRenyiPML(EachOutcomeBound):
 
     def _log_mass(self, prior: Prior) -> float:
         """Return the logarithm of the law's total mass, rounded up."""
-        with localcontext(Context(prec=DECIMAL_DIGITS)):
+        with localcontext(DECIMALS):
             mass = sum(
                 (
                     Decimal(w) / Decimal(lift)

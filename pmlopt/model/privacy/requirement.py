@@ -479,7 +479,8 @@ class Requirement(Record, ABC):
 
         Rounding may decide where a level is next to its limit: `compliance.prove` decides exactly.
         """
-        levels, limits = self.levels(prior, mechanism), self.limits
+        levels = self.levels(prior, mechanism)
+        limits = self.limits
         return all(map(le, map(levels.__getitem__, limits), limits.values()))
 
 
@@ -499,7 +500,8 @@ def describe_worst_pair(privacy: Requirement, prior: Prior, mechanism: Mechanism
     used = np.flatnonzero(mechanism.support)
     over = ratios.log_ratios(mechanism.matrix[:, used]) - ratios.exponents[:, None]
     pair, y = np.unravel_index(int(np.nanargmax(over)), over.shape)
-    above, below = int(ratios.above[pair]), int(ratios.below[pair])
+    above = int(ratios.above[pair])
+    below = int(ratios.below[pair])
     if above >= prior.size:
         what = f"the pair {pair}"
     elif below >= prior.size:

@@ -107,7 +107,8 @@ class RobustRenyiPML(FiniteOrderBound):
         if not columns.size or (least <= 0).any():
             return {"renyi_pml": math.inf if columns.size else 0.0}
         low = np.zeros(columns.shape[1])
-        high = np.maximum(self._find_threshold(columns, low)[1], 0.0) / least
+        over = np.maximum(self._find_threshold(columns, low)[1], 0.0)
+        high = over / least
         for _ in range(MAX_CHORD_STEPS):
             below_zero = np.minimum(self._find_threshold(columns, high)[1], 0.0)
             low = np.maximum(low, high + below_zero / least)
@@ -151,7 +152,8 @@ class RobustRenyiPML(FiniteOrderBound):
             return np.asarray(-self.over.min_mean(slack - lowest) - lowest)
 
         least = np.maximum(self.over.min_mean(columns**self.alpha), 1e-300)
-        low, high = np.log(least) / self.alpha, np.zeros(columns.shape[1])
+        low = np.log(least) / self.alpha
+        high = np.zeros(columns.shape[1])
         logs, at_logs = (
             minimize_on_grids(compute_violation, low, high, points)
             if points > 1
@@ -169,18 +171,18 @@ class RobustRenyiPML(FiniteOrderBound):
     ) -> CvxpyConstraints:
         """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
         self.check(prior)
-        shape, inverse_norm = mechanism.shape, tighten_factor(1 / self.max_norm(prior.pmf))
-        ones, row = np.ones((shape[0], 1)), (1, shape[1])
-        moments, slack = (
-            cp.Variable(shape, nonneg=True, name=name) for name in ("moments", "slack")
-        )
-        threshold, lowest, top = (
-            cp.Variable(row, nonneg=True, name=name)
-            for name in ("norm_threshold", "lowest", "slack_top")
-        )
-        terms, spread, entries = (
-            cp.vec(part, order="F") for part in (moments, ones @ threshold, mechanism)
-        )
+        shape = mechanism.shape
+        inverse_norm = tighten_factor(1 / self.max_norm(prior.pmf))
+        ones = np.ones((shape[0], 1))
+        row = (1, shape[1])
+        moments = cp.Variable(shape, nonneg=True, name="moments")
+        slack = cp.Variable(shape, nonneg=True, name="slack")
+        threshold = cp.Variable(row, nonneg=True, name="norm_threshold")
+        lowest = cp.Variable(row, nonneg=True, name="lowest")
+        top = cp.Variable(row, nonneg=True, name="slack_top")
+        terms = cp.vec(moments, order="F")
+        spread = cp.vec(ones @ threshold, order="F")
+        entries = cp.vec(mechanism, order="F")
         least = self.over.to_cvxpy(slack, top)
         return CvxpyConstraints(
             {
@@ -230,7 +232,8 @@ class RobustRenyiPML(FiniteOrderBound):
         self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
     ) -> Any:
         """Compute an upper bound on the violation at a rational threshold."""
-        alpha, beta = Decimal(self.alpha), Decimal(self.alpha) / (Decimal(self.alpha) - 1)
+        alpha = Decimal(self.alpha)
+        beta = Decimal(self.alpha) / (Decimal(self.alpha) - 1)
         coefficient = (Decimal(self.epsilon) / beta).exp() * (1 - DECIMAL_ROUNDING)
         tops, columns = divide_by_maxima(matrix)
         found = [Fraction(0)] * matrix.shape[1]
@@ -239,7 +242,8 @@ class RobustRenyiPML(FiniteOrderBound):
         ):
             if (matrix[:, y] == matrix[0, y]).all():
                 continue
-            t, ratios = Decimal(threshold), [v / int(tops[y]) for v in to_decimals(matrix[:, y])]
+            t = Decimal(threshold)
+            ratios = [v / int(tops[y]) for v in to_decimals(matrix[:, y])]
             powers = [
                 (alpha * (v / t).ln()).exp() * (1 + DECIMAL_ROUNDING) if v else Decimal(0)
                 for v in ratios
@@ -264,7 +268,8 @@ class RobustRenyiPML(FiniteOrderBound):
         """
         if not gains.any():
             return {"laws": np.repeat(prior.pmf[:, None], gains.shape[1], axis=1), "prices": gains}
-        room, searched = self.log_max_norm(prior.pmf), self._search_certificate(prior, gains)
+        room = self.log_max_norm(prior.pmf)
+        searched = self._search_certificate(prior, gains)
         laws, prices = searched
         found = [
             (laws, prices, np.zeros(gains.shape[1])),
@@ -272,7 +277,8 @@ class RobustRenyiPML(FiniteOrderBound):
         ]
         if self._may_have_far_prices:
             nearest = np.repeat(self.over.find_members(prior.pmf[:, None]), gains.shape[1], axis=1)
-            both, twice = np.hstack([laws, nearest]), np.hstack([gains, gains])
+            both = np.hstack([laws, nearest])
+            twice = np.hstack([gains, gains])
             own, tops = find_best_prices(prior.pmf, twice, both, self.beta, room)
             found += zip(
                 np.split(both, 2, axis=1), np.split(own, 2, axis=1), np.split(tops, 2), strict=True
@@ -282,7 +288,8 @@ class RobustRenyiPML(FiniteOrderBound):
 
     def _search_certificate(self, prior: Prior, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Find laws and multipliers by a convex program; the prior and none where it fails."""
-        unit, m = float(np.abs(gains).max()), gains.shape[1]
+        unit = float(np.abs(gains).max())
+        m = gains.shape[1]
         max_norm = self.max_norm(prior.pmf)
         laws, bills, shares = (cp.Variable(gains.shape, nonneg=True) for _ in range(3))
         mass = cp.Variable((1, m), nonneg=True)

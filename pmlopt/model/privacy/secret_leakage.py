@@ -131,7 +131,8 @@ class SecretPML(SecretRequirement):
 
     def ratios(self, weights: Any) -> RatioBounds:
         """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
-        above, below = [], []
+        above = []
+        below = []
         for *given, mean in self.conditionals(weights.dtype == object):
             above += given
             below += [mean] * len(given)
@@ -238,7 +239,9 @@ class RobustSecretPML(Requirement):
 
     def __init__(self, epsilon: float, secret: Secret, over: JointLaws) -> None:
         self.nominal = SecretPML(epsilon, secret)
-        self.epsilon, self.secret, self.over = self.nominal.epsilon, secret, over
+        self.epsilon = self.nominal.epsilon
+        self.secret = secret
+        self.over = over
         if over.law.size != len(secret.values):
             raise PrivacyError(
                 f"`over` is of a secret of {over.law.size} values, and this one has {len(secret.values)}"
@@ -282,9 +285,11 @@ class RobustSecretPML(Requirement):
 
     def _declare_means(self, mechanism: cp.Expression, factor: float) -> CvxpyConstraints:
         """Return the requirement by the concave least means over each set, of which some are no polytopes."""
-        s, shape = self.over.law.size, (1, mechanism.shape[1])
+        s = self.over.law.size
+        shape = (1, mechanism.shape[1])
         top = cp.Variable(shape, name="column_maximum")
-        low, high = (cp.Variable((s, shape[1]), name=name) for name in ("least_means", "max_means"))
+        low = cp.Variable((s, shape[1]), name="least_means")
+        high = cp.Variable((s, shape[1]), name="max_means")
         every = np.ones((mechanism.shape[0], 1)) @ top
         rules: dict[str, cp.Constraint] = {"column_maximum": mechanism <= every}
         variables = {"column_maximum": top, "least_means": low, "max_means": high}
@@ -365,12 +370,15 @@ class RobustSecretPML(Requirement):
 
         The numbers are the least means m, the largest means M, and the multipliers of each extreme mean.
         """
-        s, n, law = self.over.law.size, self.over.conditionals[0].size, _get_rows(self.over.law)
+        s = self.over.law.size
+        n = self.over.conditionals[0].size
+        law = _get_rows(self.over.law)
         given = [_get_rows(one) for one in self.over.conditionals]
         # for the least means, the largest ones, and the outcomes
         sets = [*given, *given, *[law] * s]
         ends = np.cumsum([2 * s, *(len(one.right) for one in sets)])
-        column, numbers = [], []
+        column = []
+        numbers = []
         for place, one in enumerate(sets):
             block = np.zeros((one.parts.shape[1], int(ends[-1])))
             block[:, ends[place] : ends[place + 1]] = -one.rows.T
@@ -403,7 +411,8 @@ class RobustSecretPML(Requirement):
         `e^-epsilon Q_s(. | s) v <= Q_s v`. Multipliers of the rows are weights times laws, and the nearest
         laws of the sets take their place.
         """
-        p, exp_neg_epsilon = prior.pmf, math.exp(-min(self.epsilon, 700.0))
+        p = prior.pmf
+        exp_neg_epsilon = math.exp(-min(self.epsilon, 700.0))
         best = -np.inf
         proofs = self._list_multipliers(p, gains, exp_neg_epsilon)
         for column, (weights, measures) in zip(gains.T, proofs, strict=True):
@@ -432,7 +441,8 @@ class RobustSecretPML(Requirement):
             return [(weights[:, y], [one[:, y] for one in measures]) for y in range(gains.shape[1])]
         scale = float(np.abs(gains).max()) or 1.0
         multipliers = scale * self._build_rows(exp_neg_epsilon).find_multipliers(p, gains / scale)
-        law, given = self.over.law, self.over.conditionals
+        law = self.over.law
+        given = self.over.conditionals
         rows = [_get_rows(one).parts for one in (*given, *given, *[law] * s)]
         ends = np.cumsum([0, *(parts.shape[1] for parts in rows)])
         return [
@@ -449,15 +459,18 @@ class RobustSecretPML(Requirement):
         """Build laws of the sets near measures: the (S, N) laws of the data for each value, and those given
         it; zeros where the weight is 0.
         """
-        s, n = self.over.law.size, self.over.conditionals[0].size
-        outcomes, high = np.zeros((s, n)), np.zeros((s, n))
+        s = self.over.law.size
+        n = self.over.conditionals[0].size
+        outcomes = np.zeros((s, n))
+        high = np.zeros((s, n))
         if not weights.any():
             return outcomes, high
         sets = (*self.over.conditionals, *self.over.conditionals)
         laws = [
             one.find_members(part[:, None])[:, 0] for one, part in zip(sets, measures, strict=False)
         ]
-        low, high = np.array(laws[:s]), np.array(laws[s:])
+        low = np.array(laws[:s])
+        high = np.array(laws[s:])
         for k in np.flatnonzero(weights):
             rows = low.copy()
             rows[k] = high[k]

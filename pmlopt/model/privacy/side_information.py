@@ -99,7 +99,8 @@ class SideInformationPML(RatioRequirement):
         laws: list[Any] = [weights[None]]
         if self.about is not None:
             laws = list(self.about.weights if weights.dtype == object else self.about.joint)
-        above, below = [], []
+        above = []
+        below = []
         for law in laws:
             for cell in self._cells:
                 inside = np.zeros(law.shape[1], dtype=bool)

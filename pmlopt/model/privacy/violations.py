@@ -15,7 +15,7 @@ from pmlopt.data.prior import Prior
 def compute_log_lifts(prior: Prior, mechanism: Mechanism) -> FloatArray:
     """Compute (N, M) `log(P[x,y] / q[y])`: what outcomes reveal about letters; NaN where none occurs."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(mechanism.matrix / (prior.pmf @ mechanism.matrix)))
+        return np.log(mechanism.matrix / (prior.pmf @ mechanism.matrix))
 
 
 def describe_largest_leak(
@@ -58,7 +58,8 @@ def describe_largest_ratio(mechanism: Mechanism, letters: Sequence[Label], limit
     with np.errstate(divide="ignore", invalid="ignore"):
         levels = np.log(matrix.max(axis=0) / matrix.min(axis=0))
     y = int(np.where(mechanism.support, levels, -np.inf).argmax())
-    most, least = (int(pick(matrix[:, y])) for pick in (np.argmax, np.argmin))
+    most = int(np.argmax(matrix[:, y]))
+    least = int(np.argmin(matrix[:, y]))
     if np.isfinite(levels[y]):
         ratio, level = f"{math.exp(levels[y]):.4g} times as likely for", f"{levels[y]:.6g} nats"
         found = f"{ratio} {letters[most]!r} as for {letters[least]!r}, a level of {level}"

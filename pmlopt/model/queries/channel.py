@@ -16,7 +16,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     IntArray,
-    Label,
+    Labels,
     check_positive,
     check_real,
     copy_float_array,
@@ -50,7 +50,7 @@ class RecordChannel:
     mechanism: Mechanism
     rows: FloatArray
     classes: IntArray
-    names: tuple[tuple[Label, ...], ...]
+    names: tuple[Labels, ...]
 
     @classmethod
     def from_fields(
@@ -72,7 +72,7 @@ class RecordChannel:
 
     def class_table(self) -> IntArray:
         """Return the (k_1, ..., k_n) class index of every dataset, if they can be listed."""
-        return np.asarray(self.classes[self.query.table()])
+        return self.classes[self.query.table()]
 
 
 def record_channel(
@@ -102,8 +102,10 @@ def record_channel(
         ((0, 1), (2, 3))
     """
     check_query(query)
-    known, values = as_mechanism(mechanism), query.values
-    inputs, count = known.inputs, len(known.inputs)
+    known = as_mechanism(mechanism)
+    values = query.values
+    inputs = known.inputs
+    count = len(known.inputs)
     unnamed = isinstance(inputs, DefaultLabels)
     as_datasets = abs(count - np.exp(min(query.log_size, 50.0))) < 0.5
     datasets = tuple(product(*map(range, query.alphabets))) if as_datasets else ()
@@ -131,7 +133,7 @@ def record_channel(
     return _merge_rows(Explicit(places.reshape(query.alphabets)), known, rows)
 
 
-def _check_row_names(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
+def _check_row_names(mechanism: Mechanism, names: Labels, what: str) -> None:
     """Raise a MechanismError where row labels differ from the expected ones, also in order."""
     if mechanism.inputs == names or isinstance(mechanism.inputs, DefaultLabels):
         return
@@ -163,7 +165,7 @@ def _find_distinct_rows(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
     """Find distinct rows in order of appearance, and each row's index among them."""
     _, first, places = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    return matrix[first[order]], np.asarray(np.argsort(order)[places.ravel()])
+    return matrix[first[order]], np.argsort(order)[places.ravel()]
 
 
 def expected_distortion(
@@ -199,11 +201,13 @@ def expected_distortion(
     channel = record_channel(query, mechanism, law)
     matrix = channel.mechanism.matrix
     classes = orbits(query, law)
-    values, masses = classes.values, classes.masses
+    values = classes.values
+    masses = classes.masses
     if channel.query is query:
         matrix = _check_output_count(matrix, table)[values]
     elif len(matrix) != len(values):  # a row for each dataset
-        values, masses = query.table().ravel(), check_dataset_law(query, law).ravel()
+        values = query.table().ravel()
+        masses = check_dataset_law(query, law).ravel()
     return float(masses @ (_check_output_count(matrix, table) * table[values]).sum(axis=1))
 
 
@@ -217,9 +221,7 @@ def _check_output_count(matrix: FloatArray, table: FloatArray) -> FloatArray:
     return matrix
 
 
-def compute_loss_table(
-    query: Query, loss: ArrayLike | None
-) -> tuple[FloatArray, tuple[Label, ...]]:
+def compute_loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray, Labels]:
     """Compute the (T, M) distortion table d(f, y), and the output labels.
 
     Raises:
@@ -294,7 +296,8 @@ def laplace(query: Query, epsilon: float) -> Mechanism:
         [[0.6967, 0.3033], [0.3033, 0.6967]]
     """
     level = _check_level(epsilon)
-    numbers, widest = values_as_numbers(query), query.sensitivity
+    numbers = values_as_numbers(query)
+    widest = query.sensitivity
     if widest == 0:
         return _build_answer_mechanism(query, np.eye(len(numbers)))
     edges = np.concatenate([[-np.inf], (numbers[1:] + numbers[:-1]) / 2, [np.inf]])
@@ -336,7 +339,8 @@ def exponential(
         return _build_softmax(query, level / 2 * np.eye(len(query.values)))
     if score != "distance":
         raise PrivacyError(f"the score is {score!r}: write match or distance")
-    numbers, widest = values_as_numbers(query), query.sensitivity
+    numbers = values_as_numbers(query)
+    widest = query.sensitivity
     if widest == 0:
         return _build_answer_mechanism(query, np.eye(len(numbers)))
     with np.errstate(over="ignore"):

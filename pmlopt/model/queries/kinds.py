@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.lazy_imports import special
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels
 from pmlopt.data.symmetry.independent import list_compositions
 from pmlopt.errors import QueryError
 from pmlopt.model.queries.query import (
@@ -51,10 +51,10 @@ class Explicit(Query):
 
     kind: ClassVar[str] = "explicit"
     places: IntArray
-    labels: tuple[Label, ...]
+    labels: Labels
 
     @classmethod
-    def from_fields(cls, places: IntArray, labels: tuple[Label, ...]) -> Explicit:
+    def from_fields(cls, places: IntArray, labels: Labels) -> Explicit:
         """Build the query from a saved file's fields.
 
         Raises:
@@ -102,7 +102,7 @@ class Explicit(Query):
         return self.places.shape
 
     @property
-    def values(self) -> tuple[Label, ...]:
+    def values(self) -> Labels:
         """Return the (T,) distinct query values, the row labels of mechanisms; numbers ascending."""
         return self.labels
 
@@ -200,7 +200,7 @@ class ModularSum(FormulaQuery):
         return self.sizes
 
     @property
-    def values(self) -> tuple[Label, ...]:
+    def values(self) -> Labels:
         """Return the (T,) distinct query values, the row labels of mechanisms; numbers ascending."""
         return tuple(range(self.modulus))
 
@@ -219,7 +219,7 @@ class ModularSum(FormulaQuery):
         """Return (K, k_i) indices of the query value as a record varies and the others are fixed."""
         size = self.sizes[check_record(self, record)]
         reached = np.flatnonzero(np.isfinite(self._count_others(size)))
-        return np.asarray((reached[:, None] + np.arange(size)) % self.modulus)
+        return (reached[:, None] + np.arange(size)) % self.modulus
 
     def table(self) -> IntArray:
         """Return the (k_1, ..., k_n) index into `values` for every dataset."""
@@ -298,9 +298,10 @@ class ResidueTypes(FormulaQuery):
         return self.sums.kinds
 
     @property
-    def values(self) -> tuple[Label, ...]:
+    def values(self) -> Labels:
         """Return the (T,) distinct query values, the row labels of mechanisms; numbers ascending."""
-        sums, start = bool(self._full_cycle_sizes), 1 if self._full_cycle_sizes else 0
+        sums = bool(self._full_cycle_sizes)
+        start = 1 if self._full_cycle_sizes else 0
         return tuple(
             (f"sum {row[0]}; " if sums else "") + "counts " + "+".join(map(str, row[start:]))
             for row in self._class_table.tolist()
@@ -309,7 +310,7 @@ class ResidueTypes(FormulaQuery):
     @property
     def residues(self) -> IntArray:
         """Return the (K,) residue of the sum of each class."""
-        return np.asarray(self._class_table @ self._column_weights % self.sums.modulus)
+        return self._class_table @ self._column_weights % self.sums.modulus
 
     @property
     def count(self) -> int:
@@ -322,7 +323,8 @@ class ResidueTypes(FormulaQuery):
 
     def log_counts(self, record: int) -> FloatArray:
         """Compute the (k_i, T) log-numbers of datasets with `x_i = a` and `f(x) = t`."""
-        modulus, size = self.sums.modulus, self.alphabets[check_record(self, record)]
+        modulus = self.sums.modulus
+        size = self.alphabets[check_record(self, record)]
         found = np.empty((size, len(self._class_table)))
         for letter in range(min(size, modulus)):
             found[letter::modulus] = self._count_with_letter(size, letter)
@@ -390,7 +392,8 @@ class ResidueTypes(FormulaQuery):
         """Return (K,) log-counts of datasets by class, given one record's letter."""
         modulus = self.sums.modulus
         # columns of the table in the order of the sizes: `place` is where those of a size begin
-        types, place = self._class_table, 0
+        types = self._class_table
+        place = 0
         found = np.zeros(len(types))
         if self._full_cycle_sizes:
             place = 1
@@ -449,7 +452,7 @@ class Weight(FormulaQuery):
     function: Callable[[int], Label] | None
 
     @classmethod
-    def from_fields(cls, outcomes: tuple[Label, ...]) -> Weight:
+    def from_fields(cls, outcomes: Labels) -> Weight:
         """Build the query from a saved file's fields, by the value at each weight."""
         return cls(len(outcomes) - 1, outcomes.__getitem__)
 
@@ -462,7 +465,7 @@ class Weight(FormulaQuery):
         object.__setattr__(self, "function", function)
 
     @cached_property
-    def outcomes(self) -> tuple[Label, ...]:
+    def outcomes(self) -> Labels:
         """Return the (n + 1,) value at each weight."""
         return tuple(
             map(self.function, range(self.count + 1)) if self.function else range(self.count + 1)
@@ -474,7 +477,7 @@ class Weight(FormulaQuery):
         return (2,) * self.count
 
     @cached_property
-    def values(self) -> tuple[Label, ...]:
+    def values(self) -> Labels:
         """Return the (T,) distinct query values, the row labels of mechanisms; numbers ascending."""
         return sort_distinct(self.outcomes)
 
@@ -542,7 +545,8 @@ def _count_pairs(weight: int) -> int:
 
 def _compute_log_binomials(n: int) -> FloatArray:
     """Compute the (n + 1,) logarithms of the binomial coefficients C(n, w), from exact integers."""
-    found, binomial = [0.0], 1
+    found = [0.0]
+    binomial = 1
     # exact integers, and one rounding in each logarithm; the other half is symmetric
     for weight in range(n // 2):
         binomial = binomial * (n - weight) // (weight + 1)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, check_integer
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels, check_integer
 from pmlopt.core.numbers.differences import subtract_arrays, to_exact_array
 from pmlopt.core.records.fields import Record
 from pmlopt.errors import QueryError
@@ -42,7 +42,7 @@ class Query(Record, ABC):
 
     @property
     @abstractmethod
-    def values(self) -> tuple[Label, ...]:
+    def values(self) -> Labels:
         """Return the (T,) distinct query values, the row labels of mechanisms; numbers ascending."""
 
     @property
@@ -105,7 +105,7 @@ class Query(Record, ABC):
         """
         place = check_record(self, record)
         flat = np.moveaxis(self.table(), place, -1).reshape(-1, self.alphabets[place])
-        return np.asarray(np.unique(flat, axis=0))
+        return np.unique(flat, axis=0)
 
     @property
     def records(self) -> int:
@@ -143,7 +143,8 @@ def check_alphabets(records: int, letters: int | Iterable[int]) -> tuple[int, ..
 
 def check_within_limit(value: Any, what: str, limit: str) -> int:
     """Validate an integer between 1 and a named limit of this module."""
-    number, max_number = check_integer(value, what, QueryError), globals()[limit]
+    number = check_integer(value, what, QueryError)
+    max_number = globals()[limit]
     if number > max_number:
         raise QueryError(
             f"{what} is {value!r}: at most {max_number:,}; pmlopt.model.queries.query.{limit} raises it"
@@ -221,7 +222,7 @@ def values_as_numbers(query: Query) -> FloatArray:
     return numbers if exact.dtype == float else subtract_arrays(exact, exact[:1])
 
 
-def sort_distinct(values: Iterable[Label]) -> tuple[Label, ...]:
+def sort_distinct(values: Iterable[Label]) -> Labels:
     """Return the distinct values: in ascending order where all are numbers, in order of appearance otherwise.
 
     Raises:

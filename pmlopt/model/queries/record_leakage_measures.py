@@ -64,7 +64,9 @@ def compute_max_capacity(rows: FloatArray, tuples: IntArray) -> MaxCapacity:
         known = (priors[left] * found).sum(axis=1)
         # the others cannot have the largest capacity
         kept = found.max(axis=1) >= known.max() - near_capacity
-        left, found, known = left[kept], found[kept], known[kept]
+        left = left[kept]
+        found = found[kept]
+        known = known[kept]
         rough = step < ROUGH_ITERATIONS
         # Nats; nearer to the capacity an input law is not changed.
         if (found.max(axis=1) - known).max() <= 1e-14:
@@ -129,7 +131,8 @@ def _choose_covering_laws(
     rows: FloatArray, tuples: IntArray, laws: FloatArray, order: IntArray, bound: float
 ) -> FloatArray:
     """Choose output laws that prove the capacity bound for every tuple of rows."""
-    missing, chosen = np.ones(len(tuples), dtype=bool), []
+    missing = np.ones(len(tuples), dtype=bool)
+    chosen = []
     for place in order.tolist():
         if missing[place]:
             chosen.append(place)

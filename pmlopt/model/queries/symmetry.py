@@ -91,7 +91,8 @@ def _list_relabellings(size: int) -> list[tuple[int, ...]]:
     found = [letters[1:] + letters[:1], letters[-1:] + letters[:-1]]
     for a, b in combinations(letters, 2):
         order = list(letters)
-        order[a], order[b] = b, a
+        order[a] = b
+        order[b] = a
         found.append(tuple(order))
     return found
 
@@ -180,7 +181,8 @@ def _find_structural_orbits(query: Query) -> DatasetOrbits | None:
         types = ResidueTypes(query)
         return _count_orbits(types, types.residues) if types.count <= MAX_RESIDUE_CLASSES else None
     if isinstance(query, Weight):
-        places, n = query.value_indices, query.records
+        places = query.value_indices
+        n = query.records
         if n > 1 and (places == places[::-1]).all():  # all letters may be flipped at once
             return _count_orbits(Weight(n, _FoldedWeight(n)), places[: n // 2 + 1])
         return _count_orbits(Weight(n), places)
@@ -227,7 +229,8 @@ def check_dataset_law(query: Query, law: ArrayLike | None) -> FloatArray:
         QueryError: there are more than 2^20 datasets.
     """
     check_listable(query)
-    shape, size = query.alphabets, math.prod(query.alphabets)
+    shape = query.alphabets
+    size = math.prod(query.alphabets)
     if law is None:
         return np.full(shape, 1 / size)
     try:

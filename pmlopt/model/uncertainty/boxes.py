@@ -14,6 +14,7 @@ from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     FloatArray,
     Label,
+    Labels,
     check_integer,
     check_labels_of_size,
     check_probability,
@@ -59,7 +60,7 @@ class Box(ChoquetSet):
     kind: ClassVar[str] = "box"
     lower: Annotated[FloatArray, Shape("letters")]
     upper: Annotated[FloatArray, Shape("letters")]
-    labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")] | None = None
+    labels: Annotated[Labels, ContextReference("labels"), Shape("letters")] | None = None
 
     def __init__(
         self,
@@ -150,7 +151,9 @@ class Box(ChoquetSet):
 
     def half_spaces(self) -> HalfSpaces:
         """Return the bounds as rows, without those that hold for all priors."""
-        eye, low, high = np.eye(self.size), self.lower > 0, self.upper < 1
+        eye = np.eye(self.size)
+        low = self.lower > 0
+        high = self.upper < 1
         rows = np.vstack([-eye[low], eye[high]])
         return HalfSpaces(rows, np.concatenate([-self.lower[low], self.upper[high]]))
 

@@ -11,7 +11,7 @@ import numpy as np
 from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     FloatArray,
-    Label,
+    Labels,
     check_labels_of_size,
     common_integer_ratio,
     copy_float_array,
@@ -36,14 +36,14 @@ class Center(Record):
 
     kind: ClassVar[str] = "center"
     probabilities: Annotated[FloatArray, Shape("letters"), Range(0, 1)]
-    labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")]
+    labels: Annotated[Labels, ContextReference("labels"), Shape("letters")]
     counts: Annotated[tuple[Annotated[int, Range(0)], ...], Shape("letters")] | None = None
 
     @classmethod
     def from_fields(
         cls,
         probabilities: Annotated[FloatArray, Shape("letters"), Range(0, 1)],
-        labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")],
+        labels: Annotated[Labels, ContextReference("labels"), Shape("letters")],
         counts: Annotated[tuple[Annotated[int, Range(0)], ...], Shape("letters")] | None = None,
     ) -> Center:
         """Build a center from a saved file's fields.
@@ -68,7 +68,7 @@ class Center(Record):
         return made
 
     @classmethod
-    def of_counts(cls, counts: tuple[int, ...], labels: tuple[Label, ...]) -> Center:
+    def of_counts(cls, counts: tuple[int, ...], labels: Labels) -> Center:
         """Build the empirical distribution of counts with zeros as a center."""
         # whole numbers, summed and divided once: the probabilities are correctly rounded
         total = sum(counts)

@@ -87,7 +87,7 @@ class CenteredBall(PriorSet):
 
     def minimizer(self, column: FloatArray) -> FloatArray:
         """Return an (N,) prior of the ball that minimises the mean of a column."""
-        return np.asarray(self.find_minimizers(column[:, None])[:, 0])
+        return self.find_minimizers(column[:, None])[:, 0]
 
     def min_mean(self, matrix: FloatArray) -> FloatArray:
         """Compute the (M,) least mean of each column over the ball."""
@@ -111,7 +111,8 @@ class CenteredBall(PriorSet):
 
     def _bound_integers(self, column: list[int]) -> int:
         """Compute a lower bound on the least mean of integers, in units of 2^-200."""
-        lowest, spread = min(column), max(column) - min(column)
+        lowest = min(column)
+        spread = max(column) - min(column)
         if spread == 0:
             return lowest << PROOF_BITS
         shares = [Fraction(value - lowest, spread) for value in column]

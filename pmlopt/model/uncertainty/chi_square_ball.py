@@ -85,11 +85,13 @@ class ChiSquareBall(DivergenceBall):
         """
         order = np.argsort(matrix, axis=0, kind="stable")
         values = np.take_along_axis(matrix, order, axis=0)
-        p, root = self.center.pmf[order], math.sqrt(self.radius)
+        p = self.center.pmf[order]
+        root = math.sqrt(self.radius)
         steps = np.diff(values, axis=0)
         below = np.cumsum(p, axis=0)
         # summed from the other end: one less the mass below loses the rare letters
-        above = np.cumsum(p[::-1], axis=0)[::-1][1:]
+        from_here = np.cumsum(p[::-1], axis=0)[::-1]
+        above = from_here[1:]
         none = np.zeros((1, matrix.shape[1]))
         # at each entry: A times the root of the radius, whose square may underflow without it, and V
         sums = np.vstack([none, np.cumsum(below[:-1] * steps, axis=0)])
@@ -97,17 +99,19 @@ class ChiSquareBall(DivergenceBall):
         variances = np.vstack([none, np.cumsum(grown, axis=0)])
         scaled = root * sums
         inside = (variances[1:] <= scaled[1:] ** 2) & (steps > 0)
-        last = np.vstack([inside, np.ones((1, matrix.shape[1]), dtype=bool)]).argmax(axis=0)[
-            None, :
-        ]
-        at = partial(_take_rows, last)
-        mass, rest, start = at(below), at(np.vstack([above, none])), at(scaled)
+        ended = np.ones(none.shape, dtype=bool)
+        last = np.vstack([inside, ended]).argmax(axis=0)
+        at = partial(_take_rows, last[None, :])
+        mass = at(below)
+        rest = at(np.vstack([above, none]))
+        start = at(scaled)
         # V rises by rest / mass times what A^2 rises by: the radius times A^2 reaches it here, or by rounding
         # only beyond the next entry
         missing = np.maximum(at(variances) - start**2, 0.0)
         next_end = at(np.vstack([scaled[1:], none + np.inf]))
         with np.errstate(divide="ignore", invalid="ignore"):
-            missing = np.where(missing > 0, missing / (1 - rest / (mass * self.radius)), 0.0)
+            needed = missing / (1 - rest / (mass * self.radius))
+        missing = np.where(missing > 0, needed, 0.0)
         missing = np.minimum(missing, next_end**2 - start**2)
         end = np.sqrt(start**2 + missing)
         step = missing / np.where(end > 0, end + start, 1.0) / (mass * root)
@@ -165,7 +169,8 @@ class ChiSquareBall(DivergenceBall):
 
         Where no letter can be emptied u is the column itself.
         """
-        p, row = self.center.pmf[:, None], largest.shape
+        p = self.center.pmf[:, None]
+        row = largest.shape
         spread = cp.Variable(row, nonneg=True, name="spread")
         variables = {"spread": spread}
         constraints: dict[str, cp.Constraint] = {}
@@ -182,16 +187,16 @@ class ChiSquareBall(DivergenceBall):
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
-        p, found = self.center.pmf[:, None], {}
+        p = self.center.pmf[:, None]
+        found = {}
         held = matrix
         if self.can_empty_letter:
             tops = matrix.max(axis=0)
             tops = np.where(tops > 0, tops, 1.0)
             cuts = self.find_multipliers(matrix / tops).sum(axis=0)
             held = found["below_cut"] = np.minimum(matrix, tops * cuts)
-        found["spread"] = np.sqrt(np.maximum((p * (held - p.T @ held) ** 2).sum(axis=0), 0.0))[
-            None, :
-        ]
+        variance = (p * (held - p.T @ held) ** 2).sum(axis=0)
+        found["spread"] = np.sqrt(np.maximum(variance, 0.0))[None, :]
         return found
 
 
@@ -204,7 +209,8 @@ def _round_root_up(number: Fraction) -> Fraction:
     """Compute a rational upper bound on the square root of a rational."""
     if number <= 0:
         return Fraction(0)
-    above, below = number.numerator, number.denominator
+    above = number.numerator
+    below = number.denominator
     # so many digits that those before the first one that is not 0 do not count
     bits = PROOF_BITS + max(0, below.bit_length() - above.bit_length()) // 2 + 1
     return Fraction(math.isqrt((above << 2 * bits) // below) + 1, 1 << bits)

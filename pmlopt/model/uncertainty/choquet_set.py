@@ -157,7 +157,8 @@ class ChoquetSet(PriorSet):
     @cached_property
     def rational_probability(self) -> tuple[Any, Fraction, Any]:
         """Return lower bounds, shift and upper bounds of the lower probability as rationals."""
-        nu, n = self.integer_probability, self.size
+        nu = self.integer_probability
+        n = self.size
         total = int(nu.total)
         ends = [nu.lower, np.full(n, total, dtype=object) if nu.upper is None else nu.upper]
         lower, upper = (
@@ -176,14 +177,20 @@ class ChoquetSet(PriorSet):
         The first part of z is one; what is taken and given follows. A letter that has more than `shift` can
         give all that is taken.
         """
-        nu, n = self.float_probability, self.size
-        lower, shift, eye = nu.lower / nu.total, float(nu.shift / nu.total), np.eye(n)
+        nu = self.float_probability
+        n = self.size
+        lower = nu.lower / nu.total
+        shift = float(nu.shift / nu.total)
+        eye = np.eye(n)
         taken = eye[lower > 0] if shift > 0 else eye[:0]
         # other letters cannot be emptied: the bound on the total taken implies theirs
         poor = np.flatnonzero(taken @ lower < shift)
         k = len(taken)
-        one, balance = np.zeros((1, 1 + k + n)), np.ones((1, 1 + k + n))
-        one[0, 0], balance[0, 0], balance[0, 1 : 1 + k] = 1.0, lower.sum() - 1, -1.0
+        one = np.zeros((1, 1 + k + n))
+        balance = np.ones((1, 1 + k + n))
+        one[0, 0] = 1.0
+        balance[0, 0] = lower.sum() - 1
+        balance[0, 1 : 1 + k] = -1.0
         rows = [one, balance]
         if k:
             rows.append(np.hstack([[-shift], np.ones(k), np.zeros(n)])[None, :])
@@ -203,7 +210,8 @@ class ChoquetSet(PriorSet):
     def _split_mass(self) -> tuple[FloatArray, FloatArray | None, float, float]:
         """Split the total mass into lower bounds, movable mass and its limits."""
         nu = self.float_probability
-        lower, shift = nu.lower / nu.total, float(nu.shift / nu.total)
+        lower = nu.lower / nu.total
+        shift = float(nu.shift / nu.total)
         # what a letter can take beyond its lower bound; without upper bounds there is no limit
         width = None if nu.upper is None else (nu.upper - nu.lower) / nu.total
         return lower, width, shift, max(0.0, 1 - float(lower.sum()) + shift)
@@ -222,7 +230,8 @@ class ChoquetSet(PriorSet):
         is the largest entry.
         """
         lower, width, shift, rest = self._split_mass
-        ones, shape = np.ones((self.size, 1)), largest.shape
+        ones = np.ones((self.size, 1))
+        shape = largest.shape
         constraints: dict[str, cp.Constraint] = {}
         variables: dict[str, cp.Variable] = {}
 
@@ -313,8 +322,10 @@ class ChoquetSet(PriorSet):
     @property
     def dual_pieces(self) -> tuple[ThetaPiece, ...]:
         """Return the linear pieces whose maximum is the least total of `(a + theta Q)^+` over Q."""
-        nu, n = self.float_probability, self.size
-        lower, shift = nu.lower / nu.total, nu.shift / nu.total
+        nu = self.float_probability
+        n = self.size
+        lower = nu.lower / nu.total
+        shift = nu.shift / nu.total
         # nu is never negative: where `lower - shift` is, this piece is larger
         nothing = [ThetaPiece(np.zeros(n), 0.0)] if shift > 0 else []
         upper = None if nu.upper is None else nu.upper / nu.total
@@ -323,7 +334,8 @@ class ChoquetSet(PriorSet):
     def max_partial_entry(self, inner: Any, outer: Any, exp_neg_epsilon: float) -> FloatArray:
         """Compute the (K,) least entry b on `outer` that keeps the least mean at e^-eps or more."""
         nu = self.float_probability
-        low, high = nu.evaluate_sets(inner) / nu.total, nu.evaluate_sets(inner | outer) / nu.total
+        low = nu.evaluate_sets(inner) / nu.total
+        high = nu.evaluate_sets(inner | outer) / nu.total
         with np.errstate(divide="ignore", invalid="ignore"):
             # the share of the mass of `outer` by which the probability reaches e^-eps
             entry = (exp_neg_epsilon - low) / (high - low)
@@ -336,4 +348,4 @@ def _weighted_quantile(matrix: FloatArray, weights: Any, mass: float, sign: int)
     filled = np.cumsum(weights[order], axis=0)
     # rounding may leave the total weight below the mass: the last entry is the edge then
     last = np.minimum((filled < mass).sum(axis=0, keepdims=True), len(matrix) - 1)
-    return np.asarray(np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0))
+    return np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0)

@@ -62,7 +62,8 @@ class BoxFamily:
             between: (K,) the masses p(f), 0 where there is no f; the column is then scaled.
         """
         # mean one: low + step p(S) + extra p(f) = 1
-        low, step = np.full(mass.shape, self.low), np.full(mass.shape, self.high - self.low)
+        low = np.full(mass.shape, self.low)
+        step = np.full(mass.shape, self.high - self.low)
         rest = 1 - self.low - step * mass
         has = between > 0
         extra = np.divide(rest, between, out=np.zeros(mass.shape), where=has)
@@ -161,7 +162,8 @@ class ColumnCone:
         """Return the number of candidates that `extreme_columns` looks at, of which some are not columns
         or not extreme.
         """
-        n, laws = self.priors.size, self.priors.list_vertices()
+        n = self.priors.size
+        laws = self.priors.list_vertices()
         if laws is not None:
             k = len(laws)
             return sum(comb(n, t) * comb(k, t) * 2 ** (n - t) for t in range(min(n, k) + 1))
@@ -196,7 +198,7 @@ class ColumnCone:
             np.ldexp(np.round(mantissas, 15), exponents), axis=1, return_index=True
         )
         kept = found[:, np.sort(first)]  # all but repeats, to 15 digits of each entry
-        return np.asarray(kept / (p @ kept))
+        return kept / (p @ kept)
 
     @cached_property
     def member_cube(self) -> CutCube | None:
@@ -230,7 +232,8 @@ class ColumnCone:
         Returns:
             (L, N) the priors of the cone and the new ones, their vertices, and whether the limit was reached.
         """
-        laws, least = self.laws, self.exp_neg_epsilon
+        laws = self.laws
+        least = self.exp_neg_epsilon
         assert self.relaxed is not None
         found = np.array([self.relaxed.minimizer(column) for column in columns.T])
         depths = least * columns.max(axis=0) - (found.T * columns).sum(axis=0)
@@ -250,7 +253,9 @@ class ColumnCone:
         """List (N, K) extreme columns of mean one under p that priors of the whole set allow, a few more than
         the whole set does: those of a cone that is cut as deep as the limit on columns lets it.
         """
-        cone, cube, is_full = self, self.member_cube, False
+        cone = self
+        cube = self.member_cube
+        is_full = False
         assert cube is not None
         assert self.relaxed is not None
         while not is_full:
@@ -288,13 +293,13 @@ class ColumnCone:
             "no formula for them",
         )
         able = np.flatnonzero(~np.isnan(entry) & (inner | outer).any(axis=1))
-        return np.asarray((inner[able] + np.clip(entry[able], 0.0, 1.0)[:, None] * outer[able]).T)
+        return (inner[able] + np.clip(entry[able], 0.0, 1.0)[:, None] * outer[able]).T
 
 
 def to_mean_one(p: FloatArray, columns: FloatArray) -> FloatArray:
     """Scale nonzero (N, K) columns to mean one under p."""
     found = columns[:, columns.max(axis=0) > 0]
-    return np.asarray(found / (p @ found))
+    return found / (p @ found)
 
 
 def _list_vertices(laws: FloatArray, exp_neg_epsilon: float) -> FloatArray:
@@ -324,10 +329,8 @@ def _list_vertices(laws: FloatArray, exp_neg_epsilon: float) -> FloatArray:
                 )
                 able = met.all(axis=1) & inside.all(axis=1)
                 columns = np.zeros((n, int(able.sum())))
-                columns[rest], columns[list(letters)] = (
-                    ones[able].T,
-                    np.clip(between[able], 0.0, 1.0).T,
-                )
+                columns[rest] = ones[able].T
+                columns[list(letters)] = np.clip(between[able], 0.0, 1.0).T
                 found.append(columns)
     columns = np.hstack(found)
     return columns[:, columns.max(axis=0) > 0]
@@ -335,7 +338,8 @@ def _list_vertices(laws: FloatArray, exp_neg_epsilon: float) -> FloatArray:
 
 def _solve_scaled(square: FloatArray, right: FloatArray) -> FloatArray:
     """Solve K scaled linear systems; NaN where singular."""
-    units, none = square.max(axis=0, initial=0.0), np.full(right.shape, np.nan)
+    units = square.max(axis=0, initial=0.0)
+    none = np.full(right.shape, np.nan)
     # a column of zeros makes the system singular, and the scaling would divide by 0
     if not units.all():
         return none

@@ -14,6 +14,7 @@ from pmlopt.core.numbers.arrays import (
     BoolArray,
     FloatArray,
     Label,
+    Labels,
     check_in_interval,
     check_integer,
     check_probability,
@@ -81,17 +82,19 @@ def find_interval_end(
         # bisection is of logarithms: an end for no successes cannot start at 0
         start = np.maximum(k, 0.5) / draws
         end = _find_ends(
-            start, np.where(rest > 0, special.betainccinv(k + 1, rest, tail), 1.0),
+            start,
+            np.where(rest > 0, special.betainccinv(k + 1, rest, tail), 1.0),
             1 - np.log(start),
             lambda end: special.betaincc(k + 1, rest, end) <= tail,
-        )  # fmt: skip
+        )
         return np.minimum(end * (1 + CONFIDENCE_RTOL), 1.0)
     end = _find_ends(
-        k / draws, np.where(k > 0, special.betaincinv(k, rest + 1, tail), 0.0),
+        k / draws,
+        np.where(k > 0, special.betaincinv(k, rest + 1, tail), 0.0),
         np.full(len(k), -750.0),
         lambda end: special.betainc(k, rest + 1, end) <= tail,
-    )  # fmt: skip
-    return np.asarray(end * (1 - CONFIDENCE_RTOL))
+    )
+    return end * (1 - CONFIDENCE_RTOL)
 
 
 def _find_ends(
@@ -111,7 +114,8 @@ def _find_ends(
     is_upper = furthest > 0
     guess = np.where(is_upper, np.maximum(guess, start), np.minimum(guess, start))
     outward = np.where(is_upper, 1e-12, -1e-12)
-    outside, inside = (np.minimum(guess * (1 + step), 1.0) for step in (outward, -outward))
+    outside = np.minimum(guess * (1 + outward), 1.0)
+    inside = np.minimum(guess * (1 - outward), 1.0)
     # 0 and 1 are right whatever was seen
     is_whole = outside == np.where(is_upper, 1.0, 0.0)
     if (is_whole | (right(outside) & ~right(inside))).all():
@@ -185,10 +189,13 @@ def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5)
     """
     wanted = check_in_interval(radius, "(0, 2]", "the radius", PrivacyError)
     return find_min_samples(
-        wanted / 2, size, delta, kappa,
+        wanted / 2,
+        size,
+        delta,
+        kappa,
         lambda samples: weissman_radius(samples, size, delta, kappa) <= wanted,
         f"the radius is {wanted:g}: no sample is large enough: give a larger one",
-    )  # fmt: skip
+    )
 
 
 def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -> float:
@@ -355,7 +362,8 @@ def confidence_box(counts: Prior | Mapping[Any, int] | Sequence[int], delta: flo
     """
     labels, seen = _check_counts(counts)
     # with two letters one interval is the mirror image of the other, and delta is used once
-    confidence_delta, size = check_probability(delta), len(seen)
+    confidence_delta = check_probability(delta)
+    size = len(seen)
     if size == 1:
         return Box([1.0], [1.0], confidence_delta, labels)
     lower, upper = _compute_intervals(
@@ -484,7 +492,7 @@ def log_event_count(size: int) -> float:
 
 def _check_counts(
     counts: Prior | Mapping[Any, int] | Sequence[int],
-) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+) -> tuple[Labels, tuple[int, ...]]:
     """Validate sample counts, and return labels and counts."""
     if isinstance(counts, Prior):
         _get_sample_size(counts)

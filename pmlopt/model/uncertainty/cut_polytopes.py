@@ -39,12 +39,14 @@ class CutCube:
         of the cut is on the segment of a pair that does.
         """
         slack = self.vertices @ law - least
-        kept, out = slack >= -TIGHT_ATOL, slack < -TIGHT_ATOL
+        kept = slack >= -TIGHT_ATOL
+        out = slack < -TIGHT_ATOL
         inside = slack > TIGHT_ATOL
         tight = np.hstack([self.tight, (np.abs(slack) <= TIGHT_ATOL)[:, None]])
         if not out.any():
             return CutCube(self.vertices, tight)
-        a, b = np.flatnonzero(inside), np.flatnonzero(out)
+        a = np.flatnonzero(inside)
+        b = np.flatnonzero(out)
         shared = self.tight[a].astype(np.float32) @ self.tight[b].T.astype(np.float32)
         left, right = np.nonzero(shared >= self.vertices.shape[1] - 1)
         left, right = self._keep_edges(a[left], b[right])

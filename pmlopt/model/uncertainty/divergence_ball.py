@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +23,8 @@ from pmlopt.model.uncertainty.center import Center
 from pmlopt.model.uncertainty.centered_ball import CenteredBall
 from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet
 
-DIGITS, DECIMAL_ERROR = 60, Decimal(10) ** -48
+DECIMALS = Context(prec=60)
+DECIMAL_ERROR = Decimal(10) ** -48
 """Digits of decimals in proofs, and what their rounding takes off a number of size one at most."""
 
 
@@ -101,7 +102,7 @@ class DivergenceBall(CenteredBall):
 
         def are_inside(shares: FloatArray) -> BoolArray:
             mixed = center + shares * (laws - center)
-            return np.asarray(self.compute_divergences(mixed) <= self.radius)
+            return self.compute_divergences(mixed) <= self.radius
 
         whole = self.compute_divergences(laws) <= self.radius
         return bisect_intervals(are_inside, np.where(whole, 1.0, 0.0), np.ones(laws.shape[1]))[0]
@@ -112,12 +113,13 @@ class DivergenceBall(CenteredBall):
         The centre replaces a measure of no mass.
         """
         positive = np.maximum(measures, 0.0)
-        masses, center = positive.sum(axis=0), self.center.pmf[:, None]
+        masses = positive.sum(axis=0)
+        center = self.center.pmf[:, None]
         laws = np.where(masses > 0, positive / np.where(masses > 0, masses, 1.0), center)
         # the divergence is convex: a little further inside, by 1e-12 of the distance from the centre,
         # it is below the radius by more than rounding
         shares = self._shares_within(laws) * (1 - 1e-12)
-        return np.asarray(center + shares * (laws - center))
+        return center + shares * (laws - center)
 
     @property
     def member_slack(self) -> float:
@@ -142,7 +144,8 @@ class DivergenceBall(CenteredBall):
             near = [q + weight * (value - q) for value, q in zip(own, center, strict=True)]
             if weight == 0 or self.contains_rationals(near):
                 return np.array(near, dtype=object)
-            weight, step = max(weight - step, Fraction(0)), 4 * step
+            weight = max(weight - step, Fraction(0))
+            step = 4 * step
 
 
 def find_boundary(
@@ -167,7 +170,8 @@ def find_boundary(
     for _ in range(100):
         divergences, slopes = evaluate_at(point)
         inside = divergences <= radius
-        low, high = np.where(inside, point, low), np.where(inside, high, point)
+        low = np.where(inside, point, low)
+        high = np.where(inside, high, point)
         if (high - low <= 1e-13).all():
             break
         # Newton's step for log D, which is nearly 2 log rate where D is small

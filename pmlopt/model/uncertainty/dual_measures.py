@@ -131,7 +131,8 @@ class BestMeasures(CompiledPrograms[MeasureConstraint, "_DualProgram"]):
         unit = program.solve(p, gains, exp_neg_epsilon)
         if unit is None:
             return None
-        measures, columns = np.array(program.measures.value), np.array(program.excess.dual_value)
+        measures = np.array(program.measures.value)
+        columns = np.array(program.excess.dual_value)
         if not np.isfinite([measures, columns]).all():
             return None
         sharp = np.full(gains.shape[1], program.problem.status == cp.OPTIMAL)
@@ -151,7 +152,8 @@ class GainProgram:
         """Solve the program, for the gain that its variables count in; None where its solver fails."""
         unit = float(np.ptp(gains, axis=0).max()) or 1.0
         self.costs.value = p[:, None] * (gains - gains.min(axis=0)) / unit
-        self.prior.value, self.factor.value = p[:, None], exp_neg_epsilon
+        self.prior.value = p[:, None]
+        self.factor.value = exp_neg_epsilon
         return unit if solve_approximately(self.problem) else None
 
 
@@ -165,7 +167,8 @@ class _DualProgram(GainProgram):
     @classmethod
     def build(cls, constrain: MeasureConstraint, shape: tuple[int, ...]) -> _DualProgram:
         """Build the program for gains of a shape."""
-        costs, prior = cp.Parameter(shape), cp.Parameter((shape[0], 1))
+        costs = cp.Parameter(shape)
+        prior = cp.Parameter((shape[0], 1))
         factor = cp.Parameter(nonneg=True)
         measures, shares = (cp.Variable(shape, nonneg=True) for _ in range(2))
         masses, tau = (cp.Variable((1, shape[1]), nonneg=True) for _ in range(2))
@@ -220,7 +223,8 @@ class _MeanProgram:
         cls, constraints: Sequence[MeasureConstraint], shape: tuple[int, ...]
     ) -> _MeanProgram:
         """Build the program for columns of a shape."""
-        matrix, laws = cp.Parameter(shape), cp.Variable(shape, nonneg=True)
+        matrix = cp.Parameter(shape)
+        laws = cp.Variable(shape, nonneg=True)
         own = [cp.Variable(shape) for _ in constraints]
         links = [one == laws for one in own]
         rules = [*links]

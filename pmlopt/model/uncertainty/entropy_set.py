@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from decimal import Context, Decimal, localcontext
+from decimal import Decimal, localcontext
 from functools import cached_property
 from typing import Annotated, ClassVar
 
@@ -12,6 +12,7 @@ from pmlopt.core.numbers.argument_checks import check_same_letters
 from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     Label,
+    Labels,
     check_integer,
     check_labels_of_size,
     check_nonnegative,
@@ -22,7 +23,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
-from pmlopt.model.uncertainty.divergence_ball import DECIMAL_ERROR, DIGITS
+from pmlopt.model.uncertainty.divergence_ball import DECIMAL_ERROR, DECIMALS
 from pmlopt.model.uncertainty.kl_ball import KLBall
 from pmlopt.model.uncertainty.prior_set import PriorSet
 
@@ -56,7 +57,7 @@ class EntropySet(KLBall):
 
     kind: ClassVar[str] = "entropy-set"
     entropy: Annotated[float, Range(0)]
-    labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")] | None = None
+    labels: Annotated[Labels, ContextReference("labels"), Shape("letters")] | None = None
 
     def __init__(
         self,
@@ -88,8 +89,7 @@ class EntropySet(KLBall):
         cls,
         size: Annotated[int, Range(1), COUNT],
         entropy: Annotated[float, Range(0)],
-        labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")]
-        | None = None,
+        labels: Annotated[Labels, ContextReference("labels"), Shape("letters")] | None = None,
         delta: float | None = None,
     ) -> EntropySet:
         """Build the set from the fields of a file."""
@@ -108,7 +108,7 @@ class EntropySet(KLBall):
     @cached_property
     def radius(self) -> float:  # type: ignore[override]
         """Return log N - entropy to the nearest float."""
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(DECIMALS):
             return float(sum(self._bound_radius())) / 2
 
     def _bound_radius(self) -> tuple[Decimal, Decimal]:
@@ -137,7 +137,7 @@ class EntropySet(KLBall):
         check_same_letters(self.size, f"{self!r} is", cells.letter_count, "the prior", PrivacyError)
         if self.contains_all_priors:
             return AllPriors(cells.size)
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(DECIMALS):
             above = self._bound_radius()[1]
         radius = float(above)
         # rounded up: a larger set of priors only strengthens the guarantee

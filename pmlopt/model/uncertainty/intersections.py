@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.numbers.arrays import FloatArray, Label, check_probability
+from pmlopt.core.numbers.arrays import FloatArray, Labels, check_probability
 from pmlopt.core.numbers.roots import find_near_share
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
@@ -100,7 +100,8 @@ class Intersection(PriorSet):
 
     def min_mean(self, matrix: FloatArray) -> FloatArray:
         """Compute the (M,) least mean of each column of an (N, M) matrix over the set."""
-        lowest, spread = matrix.min(axis=0), np.ptp(matrix, axis=0)
+        lowest = matrix.min(axis=0)
+        spread = np.ptp(matrix, axis=0)
         parts = self._split((matrix - lowest) / np.where(spread > 0, spread, 1.0))
         least = sum(one.min_mean(part) for one, part in zip(self.sets, parts, strict=True))
         return np.asarray(lowest + spread * np.clip(least, 0.0, 1.0))
@@ -118,7 +119,8 @@ class Intersection(PriorSet):
         """
         if matrix.dtype != object:
             return self.min_mean(matrix), 1.0
-        lowest, spread = matrix.min(axis=0), matrix.max(axis=0) - matrix.min(axis=0)
+        lowest = matrix.min(axis=0)
+        spread = matrix.max(axis=0) - matrix.min(axis=0)
         units = np.where(spread > 0, spread, 1)
         floats = np.array((matrix - lowest) / units, dtype=float)
         bits = 64
@@ -214,7 +216,8 @@ class Intersection(PriorSet):
         """
         base, inner = self._inner_law
         near = self.sets[base].project_to_rationals(law)
-        step, share = inner - near, Fraction(0)
+        step = inner - near
+        share = Fraction(0)
         for one in (one for k, one in enumerate(self.sets) if k != base):
 
             def is_inside(share: Fraction, one: PriorSet = one) -> bool:
@@ -272,12 +275,14 @@ class Intersection(PriorSet):
             inner = one.to_cvxpy(part, top)
             constraints |= {f"{name}_{k}": rule for name, rule in inner.constraints.items()}
             variables |= {f"{name}_{k}": variable for name, variable in inner.variables.items()}
-            total, value = total + part, value + inner.value
+            total = total + part
+            value = value + inner.value
         return MinMeanExpression(value, {"parts": total <= mechanism, **constraints}, variables)
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
-        lowest, spread = matrix.min(axis=0), np.ptp(matrix, axis=0)
+        lowest = matrix.min(axis=0)
+        spread = np.ptp(matrix, axis=0)
         parts = self._split((matrix - lowest) / np.where(spread > 0, spread, 1.0)) * spread
         lows = parts.min(axis=1)
         # the sums may be above the matrix by rounding of the last digits only
@@ -293,7 +298,7 @@ class Intersection(PriorSet):
         return f"Intersection({', '.join(map(repr, self.sets))})"
 
 
-def find_common_labels(sets: Sequence[PriorSet]) -> tuple[Label, ...] | None:
+def find_common_labels(sets: Sequence[PriorSet]) -> Labels | None:
     """Return the labels of the letters that some sets have in common; None where they know none.
 
     Raises:

@@ -53,7 +53,8 @@ class JointLaws(Record):
     def __init__(
         self, law: PriorSet, conditionals: Sequence[PriorSet], delta: float | None = None
     ) -> None:
-        self.law, self.conditionals = law, tuple(conditionals)
+        self.law = law
+        self.conditionals = tuple(conditionals)
         self.delta = None if delta is None else check_probability(delta)
         self.around: Secret | None = None
         if law.size != len(self.conditionals):
@@ -221,7 +222,7 @@ class JointLaws(Record):
         min_means, max_means, _ = self.compute_extreme_means(matrix)
         sums, unit = self.min_outcome_sums(min_means, max_means)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(max_means > 0, max_means * unit / sums, 0.0))
+            return np.where(max_means > 0, max_means * unit / sums, 0.0)
 
     def __repr__(self) -> str:
         return f"JointLaws(<{self.law.size} values, {self.conditionals[0].size} letters>)"

@@ -68,8 +68,10 @@ class _JointProgram(GainProgram):
     @classmethod
     def build(cls, laws: JointLaws, shape: tuple[int, ...]) -> _JointProgram:
         """Build the program for gains of a shape."""
-        costs, prior = cp.Parameter(shape), cp.Parameter((shape[0], 1))
-        factor, s = cp.Parameter(nonneg=True), laws.law.size
+        costs = cp.Parameter(shape)
+        prior = cp.Parameter((shape[0], 1))
+        factor = cp.Parameter(nonneg=True)
+        s = laws.law.size
         low, high = ([cp.Variable(shape, nonneg=True) for _ in range(s)] for _ in range(2))
         secret = [cp.Variable((s, shape[1]), nonneg=True) for _ in range(s)]
         # how much of each law there is, in the order of the measures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Context, Decimal, localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty.centered_ball import scale_to_unit
 from pmlopt.model.uncertainty.divergence_ball import (
     DECIMAL_ERROR,
-    DIGITS,
+    DECIMALS,
     DivergenceBall,
     find_boundary,
     to_decimal,
@@ -62,7 +62,7 @@ class KLBall(DivergenceBall):
         """Return whether the ball provably contains every prior."""
         # the law that is certain of the rarest letter is furthest, at -log of its mass
         rarest = min(self.exact_center)
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(DECIMALS):
             return to_decimal(rarest).ln() >= DECIMAL_ERROR * 100 - self._bound_radius()[0]
 
     def _bound_radius(self) -> tuple[Decimal, Decimal]:
@@ -80,7 +80,7 @@ class KLBall(DivergenceBall):
         """
         if tuple(law) == self.exact_center:
             return True
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(DECIMALS):
             terms = [
                 to_decimal(q) * to_decimal(q / p).ln()
                 for q, p in zip(law, self.exact_center, strict=True)
@@ -120,10 +120,11 @@ class KLBall(DivergenceBall):
 
     def find_multipliers(self, matrix: FloatArray) -> FloatArray:
         """Find the (1, M) tilting rates 1 / lam that maximise `bound_mean`."""
-        lowest, spread = matrix.min(axis=0), np.ptp(matrix, axis=0)
+        lowest = matrix.min(axis=0)
+        spread = np.ptp(matrix, axis=0)
         rates = self._find_rates(scale_to_unit(matrix)) / np.where(spread > 0, spread, 1.0)
         bounded = np.isfinite(rates) & (spread > 0) & np.isfinite(lowest)
-        return np.asarray(np.where(bounded, rates, 0.0)[None, :])
+        return np.where(bounded, rates, 0.0)[None, :]
 
     def bound_mean(self, column: Sequence[Fraction], multipliers: Sequence[float]) -> Fraction:
         """Compute the dual bound `-lam log sum p e^(-v / lam) - lam radius` in decimals, rounded down.
@@ -134,7 +135,7 @@ class KLBall(DivergenceBall):
         lowest = min(column)
         if not rate > 0:
             return lowest
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(DECIMALS):
             inverse = 1 / Decimal(rate)
             total = sum(
                 (
@@ -173,7 +174,8 @@ class KLBall(DivergenceBall):
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
-        lowest, above = matrix.min(axis=0), matrix - matrix.min(axis=0)
+        lowest = matrix.min(axis=0)
+        above = matrix - matrix.min(axis=0)
         rates = self.find_multipliers(matrix)[0]
         scale = np.where(rates > 0, 1 / np.where(rates > 0, rates, 1.0), 0.0)
         # log of the mean power, from its distance to one where all are near one
@@ -194,9 +196,9 @@ def _divergence_terms(ratios: FloatArray) -> FloatArray:
         far = np.where(ratios > 0, ratios * np.log(ratios), 0.0) - off
     near = np.abs(off) < 0.01
     if not near.any():
-        return np.asarray(far)
+        return far
     off = np.where(near, off, 0.0)  # the square of others may overflow
     series = np.zeros_like(off)
     for k in reversed(range(8)):  # by Horner's rule, where powers would take most of the time
         series = 1 / ((k + 1) * (k + 2)) - off * series
-    return np.asarray(np.where(near, off**2 * series, far))
+    return np.where(near, off**2 * series, far)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Context, Decimal, localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -20,7 +20,7 @@ from pmlopt.model.uncertainty.center import Center
 from pmlopt.model.uncertainty.centered_ball import scale_to_unit
 from pmlopt.model.uncertainty.divergence_ball import (
     DECIMAL_ERROR,
-    DIGITS,
+    DECIMALS,
     DivergenceBall,
     find_boundary,
     to_decimal,
@@ -74,7 +74,7 @@ class LikelihoodRegion(DivergenceBall):
     @cached_property
     def _observed_mask(self) -> BoolArray:
         """Return (N,) whether each letter has a positive share."""
-        return np.asarray(self.center.pmf > 0)
+        return self.center.pmf > 0
 
     @property
     def description(self) -> str:
@@ -98,7 +98,8 @@ class LikelihoodRegion(DivergenceBall):
 
     def compute_divergences(self, laws: FloatArray) -> FloatArray:
         """Compute (M,) the divergences of the centre from the (N, M) laws."""
-        p, own = self.center.pmf[self._observed_mask, None], laws[self._observed_mask]
+        p = self.center.pmf[self._observed_mask, None]
+        own = laws[self._observed_mask]
         return np.asarray(self._sum_ratios(own / p) + laws[~self._observed_mask].sum(axis=0))
 
     def _sum_ratios(self, ratios: FloatArray) -> FloatArray:
@@ -118,7 +119,7 @@ class LikelihoodRegion(DivergenceBall):
         pairs = [(p, q) for p, q in zip(self.exact_center, law, strict=True) if p]
         if not all(q for _, q in pairs):
             return False
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(DECIMALS):
             terms = [to_decimal(p) * to_decimal(p / q).ln() for p, q in pairs]
             return sum(terms, Decimal(0)) + DECIMAL_ERROR * len(law) <= Decimal(self.radius)
 
@@ -156,7 +157,7 @@ class LikelihoodRegion(DivergenceBall):
         # relative to the smallest denominator: nothing overflows
         nearest = self._find_inner_least(unit) + distances
         ratios = nearest / (unit + distances)
-        return np.asarray(ratios / (self.center.pmf @ ratios))
+        return ratios / (self.center.pmf @ ratios)
 
     def find_minimizers(self, matrix: FloatArray) -> FloatArray:
         """Find (N, M) for each column of an (N, M) matrix the prior of the region with the least mean."""
@@ -171,7 +172,8 @@ class LikelihoodRegion(DivergenceBall):
 
     def _leave_rest(self, column: FloatArray) -> FloatArray:
         """Compute the (N,) law `lam p / v` on observed letters; the letter of least entry takes the rest."""
-        p, seen = self.center.pmf, self._observed_mask
+        p = self.center.pmf
+        seen = self._observed_mask
         law = np.zeros(len(column))
         logs = p[seen] @ np.log(column[seen]) - self.radius
         law[seen] = np.exp(logs) * p[seen] / column[seen]
@@ -180,7 +182,8 @@ class LikelihoodRegion(DivergenceBall):
 
     def find_multipliers(self, matrix: FloatArray) -> FloatArray:
         """Find the (1, M) numbers mu at which `bound_mean` is largest, for entries in [0, 1]."""
-        lowest, spread = matrix.min(axis=0), np.ptp(matrix, axis=0)
+        lowest = matrix.min(axis=0)
+        spread = np.ptp(matrix, axis=0)
         return np.asarray((lowest - spread * self._find_distances(scale_to_unit(matrix)))[None, :])
 
     def bound_mean(self, column: Sequence[Fraction], multipliers: Sequence[float]) -> Fraction:
@@ -195,7 +198,7 @@ class LikelihoodRegion(DivergenceBall):
         pairs = [(p, v - mu) for p, v in zip(self.exact_center, column, strict=True) if p]
         if not all(distance for _, distance in pairs):
             return lowest
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(DECIMALS):
             radius = Decimal(self.radius)
             logs = sum(
                 (to_decimal(p) * to_decimal(distance).ln() for p, distance in pairs), -radius
@@ -220,7 +223,8 @@ class LikelihoodRegion(DivergenceBall):
         """Return m with `lam e^(s[x] / lam) <= v[x] - mu`, `<p, s> >= radius lam` and `mu = m - lam`, by
         exponential cones.
         """
-        seen, unseen = np.flatnonzero(self._observed_mask), np.flatnonzero(~self._observed_mask)
+        seen = np.flatnonzero(self._observed_mask)
+        unseen = np.flatnonzero(~self._observed_mask)
         ones = np.ones((len(seen), 1))
         scale = cp.Variable(largest.shape, nonneg=True, name="scale")
         value = cp.Variable(largest.shape, name="likely_mean")
@@ -254,7 +258,7 @@ def _subtract_logarithms(ratios: FloatArray) -> FloatArray:
     near = np.abs(off) < 0.01
     off = np.where(near, off, 0.0)  # powers of others may overflow
     series = off**2 * sum((-off) ** k / (k + 2) for k in range(9))
-    return np.asarray(np.where(near, series, far))
+    return np.where(near, series, far)
 
 
 def multinomial_radius(samples: int, size: int, delta: float) -> float:
@@ -289,7 +293,7 @@ def multinomial_radius(samples: int, size: int, delta: float) -> float:
         return 0.0
 
     def is_large_enough(radius: float) -> bool:
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(DECIMALS):
             # (N - 1) (y - 1 - log y) >= -log delta with y = m r / (N - 1)
             relative = Decimal(draws) * Decimal(radius) / degrees
             if relative < 1:
@@ -297,7 +301,8 @@ def multinomial_radius(samples: int, size: int, delta: float) -> float:
             exponent = degrees * (relative - 1 - relative.ln())
             return exponent + Decimal(outside).ln() >= DECIMAL_ERROR * degrees * (1 + relative)
 
-    low, high = degrees / draws, (2 * degrees - 2 * math.log(outside)) / draws
+    low = degrees / draws
+    high = (2 * degrees - 2 * math.log(outside)) / draws
     while not is_large_enough(high):
         high *= 2
     return bisect(is_large_enough, low, high, 0.0)

@@ -16,6 +16,7 @@ from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
+    Labels,
     check_labels_of_size,
     check_probability,
     common_integer_ratio,
@@ -65,7 +66,7 @@ class Polytope(PriorSet):
     kind: ClassVar[str] = "polytope"
     rows: Annotated[FloatArray, Shape("rows", "letters")]
     right: Annotated[FloatArray, Shape("rows")]
-    labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")] | None = None
+    labels: Annotated[Labels, ContextReference("labels"), Shape("letters")] | None = None
 
     def __init__(
         self,
@@ -122,7 +123,7 @@ class Polytope(PriorSet):
     def _row_units(self) -> FloatArray:
         """Return (R,) powers of two near the largest coefficients of the rows: dividing by them is exact."""
         largest = np.abs(self.rows).max(axis=1, initial=0.0)
-        return np.asarray(np.where(largest > 0, 2.0 ** np.frexp(largest)[1], 1.0))
+        return np.where(largest > 0, 2.0 ** np.frexp(largest)[1], 1.0)
 
     def _find_laws(self, matrix: FloatArray) -> FloatArray | None:
         """Find (N, M) priors of least mean for the columns of a matrix, in floats; None without a prior."""
@@ -197,7 +198,7 @@ class Polytope(PriorSet):
         top = float(np.ptp(column)) or 1.0
         laws = self._find_laws(((column - column.min()) / top)[:, None])
         assert laws is not None
-        return np.asarray(laws[:, 0])
+        return laws[:, 0]
 
     def contains_law(self, p: FloatArray) -> bool:
         """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBERSHIP_ATOL`)."""
@@ -242,7 +243,8 @@ class Polytope(PriorSet):
 
     def _mix_inwards(self, law: Sequence[Fraction]) -> list[Fraction]:
         """Mix a law with a prior of the set, as little as brings it inside of all rows."""
-        inner, weight = self._inner_law, Fraction(0)
+        inner = self._inner_law
+        weight = Fraction(0)
         for row, limit in zip(*self.row_program.exact_system, strict=True):
             excess, slack = (
                 sum((a * mass for a, mass in zip(row, one, strict=True)), Fraction(0)) - limit
@@ -303,7 +305,8 @@ class Polytope(PriorSet):
 
     def polytope(self) -> PriorPolytope:
         """Return the set by linear rows, in floats."""
-        n, program = self.size, self.row_program
+        n = self.size
+        program = self.row_program
         rows = np.vstack([program.rows, np.ones((1, n))])
         equal = np.arange(len(rows)) == len(rows) - 1
         return PriorPolytope(np.eye(n), rows, np.append(program.right, 1.0), equal)
@@ -338,5 +341,6 @@ class Polytope(PriorSet):
 
 def _scale_to_floats(column: Sequence[Fraction]) -> list[float]:
     """Return rationals as floats from 0 to 1, from the least to the largest."""
-    lowest, spread = min(column), max(column) - min(column)
+    lowest = min(column)
+    spread = max(column) - min(column)
     return [float((value - lowest) / spread) if spread else 0.0 for value in column]

@@ -14,7 +14,7 @@ import numpy as np
 
 from pmlopt.core.lazy_imports import cp, optimize, sparse
 from pmlopt.core.numbers.argument_checks import check_same_letters
-from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Labels
 from pmlopt.core.numbers.roots import find_least_share
 from pmlopt.core.records.fields import Record
 from pmlopt.data.mechanism import check_labels_match
@@ -215,7 +215,7 @@ class PriorSet(Record, ABC):
     """The name of this kind of set in files."""
 
     delta: float | None = None
-    labels: tuple[Label, ...] | None = None
+    labels: Labels | None = None
 
     @property
     @abstractmethod
@@ -232,7 +232,7 @@ class PriorSet(Record, ABC):
         """Return text on the priors for which a bound over the set holds."""
         return scope_text(f"for every prior {self.description}", "distribution", self.delta)
 
-    def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
+    def check_letters(self, letters: Labels, owner: str) -> None:
         """Raise a PrivacyError where letters differ from the set's, also in order.
 
         Args:
@@ -305,7 +305,8 @@ class PriorSet(Record, ABC):
         """
         found = require_form(self.polytope(), self, "cvxpy constraints on a prior", "no polytope")
         z = cp.Variable((found.parts.shape[1], measures.shape[1]), nonneg=True)
-        rows, right = found.rows @ z, found.right[:, None] @ masses
+        rows = found.rows @ z
+        right = found.right[:, None] @ masses
         constraints = [measures == found.parts @ z]
         for chosen, compare in ((found.equal, operator.eq), (~found.equal, operator.le)):
             if chosen.any():
@@ -519,10 +520,12 @@ class PriorSet(Record, ABC):
         By duality over the `polytope`, `w(v) = max -right'y` over y with `parts'v + rows'y >= 0`, the entries
         of y being at least 0 but for those of equations.
         """
-        found, n = self.polytope(), self.size
+        found = self.polytope()
+        n = self.size
         if found is None:
             return None
-        parts, rows = sparse.csr_array(found.parts), sparse.csr_array(found.rows)
+        parts = sparse.csr_array(found.parts)
+        rows = sparse.csr_array(found.rows)
         ends = sparse.csr_array(np.append(exp_neg_epsilon, found.right)[None, :])
         top = sparse.csr_array(-np.ones((n, 1)))
         return LinearRows(

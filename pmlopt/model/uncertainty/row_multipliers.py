@@ -25,7 +25,8 @@ def find_row_multipliers(
     """
     from pmlopt.solvers import highs
 
-    n, k = len(p), rows.shape[0]
+    n = len(p)
+    k = rows.shape[0]
     masses = np.append(p, np.ones(len(least)))
     # the row of the mean comes last; entries are of the variables p v, in which it has ones
     divided, shifts = _divide_rows(rows, masses)

@@ -48,7 +48,8 @@ class WorstCase(float):
     def __new__(cls, value: float, prior: FloatArray, output: int) -> WorstCase:
         """Create the value with its maximising prior and output."""
         number = super().__new__(cls, value)
-        number.prior, number.output = prior, output
+        number.prior = prior
+        number.output = output
         return number
 
 
@@ -147,7 +148,8 @@ def distance(first: PriorLike, second: PriorLike) -> float:
         >>> distance([0.5, 0.5], [0.75, 0.25])
         0.5
     """
-    p, q = as_prior(first), as_prior(second)
+    p = as_prior(first)
+    q = as_prior(second)
     if p.size != q.size:
         raise PrivacyError(
             f"the priors are on {p.size} and {q.size} letters: give both on the same"
@@ -277,11 +279,13 @@ def level_increase_is_attained(prior: PriorLike, mechanism: MechanismLike) -> bo
         True
     """
     p, m = pair_with_prior(prior, mechanism)
-    leakages, least = pointwise_leakage(p, m)[m.support], float(p.pmf.min())
+    leakages = pointwise_leakage(p, m)[m.support]
+    least = float(p.pmf.min())
     level = float(leakages.max())
     # entries near 1 are rounded, and with them a leakage near 0
     near = level - max(1e-9 * level, bound_sum_rounding(p.size, 1.0) / 16)
-    worst, levels = m.matrix[:, m.support][:, leakages >= near], leakages[leakages >= near]
+    worst = m.matrix[:, m.support][:, leakages >= near]
+    levels = leakages[leakages >= near]
     if not _is_in_first_region(least, level):
         return bool(worst.min() == 0)
     apart = (worst.max(axis=0) - worst.min(axis=0)) / (p.pmf @ worst)
@@ -346,7 +350,8 @@ def level_needed_at_centre(epsilon: float, radius: float) -> float:
         >>> round(math.exp(level_needed_at_centre(math.log(2.5), 0.2)), 12)
         2.0
     """
-    level, half = check_nonnegative(epsilon, "epsilon", PrivacyError), _check_radius(radius) / 2
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    half = _check_radius(radius) / 2
     return level - float(np.logaddexp(0.0, level + math.log(half))) if half else level
 
 
@@ -403,10 +408,13 @@ def samples_needed(
     """
     max_delta = max(check_probability(delta), sys.float_info.min)
     return find_min_samples(
-        _half_radius(epsilon, target, least), size, delta, kappa,
+        _half_radius(epsilon, target, least),
+        size,
+        delta,
+        kappa,
         lambda samples: failure_bound(samples, size, epsilon, target, kappa, least) <= max_delta,
         f"no sample distinguishes the levels {epsilon:g} and {target:g}: give levels that differ more",
-    )  # fmt: skip
+    )
 
 
 def failure_bound(

@@ -106,7 +106,8 @@ def _find_max_gain(
     pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
 ) -> float:
     """Find the value of `max_gain`."""
-    means, tops = p @ gains, gains.max(axis=0)
+    means = p @ gains
+    tops = gains.max(axis=0)
 
     def compute_excess(tau: float, columns: NDArray[np.intp]) -> FloatArray:
         costs = p[:, None] * (gains[:, columns] - tau)
@@ -129,7 +130,9 @@ def find_mixture_thetas(
     the next tau (Dinkelbach's method). Nothing rests on how well: only theta is used, and any would do.
     It takes e^-eps < 1.
     """
-    weights, low, high = p[:, None], p @ gains, gains.max(axis=0)
+    weights = p[:, None]
+    low = p @ gains
+    high = gains.max(axis=0)
     columns = np.arange(gains.shape[1])
     best = np.zeros((len(laws), len(columns)))
     for _ in range(_MIXTURES):
@@ -283,18 +286,23 @@ def _sharpen_measure(
     halfway between that and the best one that is allowed: near the optimum it cuts off more.
     """
     high, best = proof
-    flat, top = float(p @ gains), float(gains.max())
-    size, low, allowed = top - flat, flat, np.ones(len(p))
+    flat = float(p @ gains)
+    top = float(gains.max())
+    size = top - flat
+    low = flat
+    allowed = np.ones(len(p))
     laws = [best / best.sum()] if best.any() else []
     for place in range(_MAX_CUTS):
-        worst, before = find_worst(column), low
+        worst = find_worst(column)
+        before = low
         short = exp_neg_epsilon * column.max() - worst @ column
         mean = float(p @ column)
         # mixed with a constant of its mean, whose slack is known, the column is allowed
         share = max(short, 0.0) / (max(short, 0.0) + mean * (1 - exp_neg_epsilon) + _TINY)
         gain = (1 - share) * float(p @ (gains * column)) / (mean + _TINY) + share * flat
         if gain > low:
-            low, allowed = gain, (1 - share) * column / (mean + _TINY) + share
+            low = gain
+            allowed = (1 - share) * column / (mean + _TINY) + share
         is_new = not laws or short > 0
         if high - low <= _NEAR * size or (place and not (is_new or low > before)):
             break
@@ -303,12 +311,14 @@ def _sharpen_measure(
         theta, columns = _minimize_over_mixtures(
             pool, p[:, None] * (gains[:, None] - low), exp_neg_epsilon
         )
-        named, measure = columns[:, 0], pool.T @ theta
+        named = columns[:, 0]
+        measure = pool.T @ theta
         column = (allowed + named / (p @ named)) / 2
         excess = _make_excess(measure, theta.sum(axis=0), p, gains[:, None], exp_neg_epsilon)
         (bound,) = _find_roots(excess, np.array([low]), np.array([top])).tolist()
         if bound < high:
-            high, best = bound, measure[:, 0]
+            high = bound
+            best = measure[:, 0]
     return high, best
 
 
@@ -320,9 +330,6 @@ _MIXTURES, _SHARP = 8, 1e-13
 
 _SYSTEM = "ix,jx,xy->ijy"
 """The products of all pairs of laws, weighted by each column."""
-
-_CENTRALITY, _BOUNDARY_FRACTION, _MIN_GAP, _MAX_STEPS = 0.1, 0.99, 1e-13, 60
-"""Of the path to theta: the share of the products aimed at, that of the way to the boundary, and its ends."""
 
 
 def _make_excess(
@@ -359,15 +366,17 @@ def _minimize_over_mixtures(
     theta = np.ones((len(laws), len(units)))
     spare = (1 - exp_neg_epsilon) / 2 * theta
     reduced = costs / units + laws.T @ theta
-    low, high = np.maximum(-reduced, 0.0) + 1, np.maximum(reduced, 0.0) + 1
+    low = np.maximum(-reduced, 0.0) + 1
+    high = np.maximum(reduced, 0.0) + 1
     able = np.ones(len(units), dtype=bool)
     path = np.einsum_path(_SYSTEM, laws, laws, v, optimize=True)[0]
-    for _ in range(_MAX_STEPS):
+    for _ in range(60):
         # the sum of the complementary products is the duality gap
         gap = (low * v + high * rest).sum(axis=0) + (theta * spare).sum(axis=0)
         if not able.any():
             break
-        target = _CENTRALITY * gap / (2 * len(v) + len(laws))
+        # a tenth of the mean product is aimed at
+        target = 0.1 * gap / (2 * len(v) + len(laws))
         # the bounds 0 <= v <= 1 are eliminated: a system with a row for each law remains
         psi = 1 / (low / v + high / rest)
         push = psi * (target / v - target / rest + high - low)
@@ -376,8 +385,9 @@ def _minimize_over_mixtures(
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             dtheta = solve_positive(system, target / theta - spare - laws @ push)
         # a column that converged or has a singular system stays where it is, the others go on
-        able = np.isfinite(dtheta).all(axis=0) & (gap > _MIN_GAP)
-        dtheta, push = np.where(able, dtheta, 0.0), np.where(able, push, 0.0)
+        able = np.isfinite(dtheta).all(axis=0) & (gap > 1e-13)
+        dtheta = np.where(able, dtheta, 0.0)
+        push = np.where(able, push, 0.0)
         dv = push + psi * (laws.T @ dtheta)
         steps = (
             (v, dv),
@@ -387,9 +397,10 @@ def _minimize_over_mixtures(
             (high, (target + high * dv) / rest - high),
             (theta, dtheta),
         )
-        # the largest relative decrease among all variables of a column bounds its step length
+        # the largest relative decrease among all variables of a column bounds its step length:
+        # 0.99 of the way to the boundary
         shortest = np.min([(step / at).min(axis=0) for at, step in steps], axis=0)
-        length = -_BOUNDARY_FRACTION / np.minimum(shortest, -_BOUNDARY_FRACTION) * able
+        length = -0.99 / np.minimum(shortest, -0.99) * able
         v, rest, spare, low, high, theta = (at + length * step for at, step in steps)
     return theta * units, v
 
@@ -431,7 +442,8 @@ def _find_roots(
     1e-15, or where nothing moves.
     """
     # bounds at both ends: a root between them has a sign change
-    at_low, at_high = function(low), function(high)
+    at_low = function(low)
+    at_high = function(high)
     # the function decreases: not positive at the left end means that the zero is not further right
     high = np.where(at_low <= 0, low, high)
     side = np.zeros(len(low))
@@ -449,7 +461,8 @@ def _find_roots(
         # an end kept twice in a row would stay for long: half its value moves the secant towards it
         at_high = np.where(open_ & above & (side > 0), at_high / 2, at_high)
         at_low = np.where(open_ & ~above & (side < 0), at_low / 2, at_low)
-        low, at_low = np.where(open_ & above, middle, low), np.where(open_ & above, value, at_low)
+        low = np.where(open_ & above, middle, low)
+        at_low = np.where(open_ & above, value, at_low)
         high = np.where(open_ & ~above, middle, high)
         at_high = np.where(open_ & ~above, value, at_high)
         side = np.where(above, 1.0, -1.0)
@@ -467,7 +480,8 @@ def _minimize_pieces(
         values, slopes = zip(
             *(piece.evaluate_at(some, theta, exp_neg_epsilon) for piece in pieces), strict=True
         )
-        stacked, rates = np.array(values), np.array(slopes)
+        stacked = np.array(values)
+        rates = np.array(slopes)
         largest = stacked.max(axis=0)
         # where pieces tie, the largest slope is the right-hand derivative of their maximum
         return largest, np.where(stacked >= largest, rates, -np.inf).max(axis=0)
@@ -511,7 +525,8 @@ def minimize_on_intervals(
         value, slope = np.zeros((2, len(left)))
         value[open_], slope[open_] = at(theta[open_], open_)
         better = open_ & (value < lowest)
-        best, lowest = np.where(better, theta, best), np.where(better, value, lowest)
+        best = np.where(better, theta, best)
+        lowest = np.where(better, value, lowest)
         falls = open_ & (slope < 0)
         rises = open_ & ~falls
         left, f_left, d_left = (np.where(falls, new, old) for new, old in
@@ -536,10 +551,10 @@ def max_gain_ldp(p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> fl
         >>> round(max_gain_ldp(np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
         2.2
     """
-    order = np.argsort(-gains, axis=0, kind="stable")
+    order = np.negative(gains).argsort(axis=0, kind="stable")
     weights = p[order]
-    values = weights * np.take_along_axis(gains, order, axis=0)
-    mass = exp_neg_epsilon + (1 - exp_neg_epsilon) * np.cumsum(weights, axis=0)
-    total = exp_neg_epsilon * values.sum(axis=0) + (1 - exp_neg_epsilon) * np.cumsum(values, axis=0)
+    values = weights * gains[order, np.arange(gains.shape[1])]
+    mass = exp_neg_epsilon + (1 - exp_neg_epsilon) * weights.cumsum(axis=0)
+    total = exp_neg_epsilon * values.sum(axis=0) + (1 - exp_neg_epsilon) * values.cumsum(axis=0)
     # the mean is the case of k = N: taken directly, it has no rounding of the cumulative sums
     return max(float((total / mass).max()), float((p @ gains).max()))

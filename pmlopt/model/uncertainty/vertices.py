@@ -207,7 +207,8 @@ class ConvexHull(PriorSet):
 
     def max_partial_entry(self, inner: Any, outer: Any, exp_neg_epsilon: float) -> FloatArray:
         """Compute the (K,) least b in [0, 1] on `outer`, next to 1 on `inner`, with a w of e^-eps."""
-        high, room = inner @ self.laws.T, outer @ self.laws.T
+        high = inner @ self.laws.T
+        room = outer @ self.laws.T
         missing = exp_neg_epsilon - high
         with np.errstate(divide="ignore", invalid="ignore"):
             entry = np.where(missing > 0, missing / room, 0.0).max(axis=1)
@@ -310,7 +311,8 @@ def find_vertex_hull(priors: PriorSet) -> ConvexHull | None:
     # the most systems of equations that are tried: a few seconds
     if found is None or _count_bases(found) > 50_000:
         return None
-    count, slacks = len(found.right), np.flatnonzero(~found.equal)
+    count = len(found.right)
+    slacks = np.flatnonzero(~found.equal)
     system = np.hstack([found.rows, np.eye(count)[:, slacks]])
     laws = []
     for basis in combinations(range(system.shape[1]), count):

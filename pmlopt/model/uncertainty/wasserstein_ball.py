@@ -132,8 +132,10 @@ class WassersteinBall(CenteredBall):
         The bound is concave and piecewise linear in lam: of two plans, one that costs too much and one that
         does not, the lines cross where the next is looked for, until none is below them.
         """
-        p, radius = self.center.pmf, self.radius / self._unit
-        letters, costs = np.arange(self.size), self.metric / self._unit
+        p = self.center.pmf
+        radius = self.radius / self._unit
+        letters = np.arange(self.size)
+        costs = self.metric / self._unit
 
         def move_mass(lam: float) -> tuple[Any, float, float]:
             with np.errstate(invalid="ignore"):
@@ -145,7 +147,8 @@ class WassersteinBall(CenteredBall):
         def to_law(best: Any) -> FloatArray:
             return np.bincount(best, weights=p, minlength=self.size).astype(np.float64)
 
-        far, near = move_mass(0.0), (letters, float(p @ column), 0.0)
+        far = move_mass(0.0)
+        near = (letters, float(p @ column), 0.0)
         if far[2] <= radius:
             return to_law(far[0]), 0.0
         while True:
@@ -193,7 +196,8 @@ class WassersteinBall(CenteredBall):
         none do.
         """
         sources, targets = self._moves
-        moves, n = np.arange(len(sources)), self.size
+        moves = np.arange(len(sources))
+        n = self.size
         ones = np.ones(len(moves))
         system = sparse.vstack(
             [
@@ -214,7 +218,8 @@ class WassersteinBall(CenteredBall):
         sums = [Fraction(0)] * self.size
         for x, mass in zip(sources, exact, strict=True):
             sums[x] += mass
-        law, cost = [Fraction(0)] * self.size, Fraction(0)
+        law = [Fraction(0)] * self.size
+        cost = Fraction(0)
         for x, y, mass in zip(sources, targets, exact, strict=True):
             # what has no move stays
             stays = Fraction(int(x == y))
@@ -229,7 +234,8 @@ class WassersteinBall(CenteredBall):
         masses = self._transport(p)
         if masses is None:
             return False
-        cost, radius = float(masses @ self._costs), self.radius / self._unit
+        cost = float(masses @ self._costs)
+        radius = self.radius / self._unit
         outside = max(0.0, 1 - radius / cost) if cost > 0 else 0.0
         return outside * float(np.abs(p - self.center.pmf).sum()) <= MEMBERSHIP_ATOL
 

@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.numbers.argument_checks import check_choice, check_one_for_each
-from pmlopt.core.numbers.arrays import FloatArray, Label, bound_sum_rounding, copy_float_array
+from pmlopt.core.numbers.arrays import (
+    FloatArray,
+    Label,
+    Labels,
+    bound_sum_rounding,
+    copy_float_array,
+)
 from pmlopt.core.numbers.differences import (
     MAX_DIFFERENCE,
     is_label_number,
@@ -69,7 +75,7 @@ class WorkloadRows:
         exact: (K, N) floats, or whole numbers and fractions that floats would round.
     """
 
-    names: tuple[Label, ...]
+    names: Labels
     exact: NDArray[Any]
 
     @property
@@ -86,7 +92,8 @@ class WorkloadRows:
         Raises:
             UtilityError: the differences are so large or so small that floats do not hold their squares.
         """
-        floats, n = self.matrix, self.exact.shape[1]
+        floats = self.matrix
+        n = self.exact.shape[1]
         order = np.argsort(floats, axis=1, kind="stable")
         masses = np.cumsum((np.full(n, 1 / n) if weights is None else weights)[order], axis=1)
         middle = np.minimum((masses < masses[:, -1:] / 2).sum(axis=1), n - 1)
@@ -115,7 +122,7 @@ class WorkloadRows:
             [[-1.0, 1.0]]
         """
         apart = self.split(prior)[1]
-        return np.asarray(apart - (apart @ prior)[:, None])
+        return apart - (apart @ prior)[:, None]
 
 
 def build_workload_rows(workload: Workload, labels: Sequence[Label]) -> WorkloadRows:
@@ -146,7 +153,7 @@ def build_workload_rows(workload: Workload, labels: Sequence[Label]) -> Workload
     return WorkloadRows(names, to_exact_array(given.values))
 
 
-Rows = tuple[tuple[Label, ...], NDArray[Any]]
+Rows = tuple[Labels, NDArray[Any]]
 
 
 def _build_named_workload(workload: str) -> Callable[[Sequence[Label]], Rows]:
@@ -171,7 +178,8 @@ def _build_prefixes(labels: Sequence[Label]) -> Rows:
 def _build_ranges(labels: Sequence[Label]) -> Rows:
     """Build the workload of all ranges of consecutive letters."""
     n = len(labels)
-    place, pairs = np.arange(n), [(i, j) for i in range(n) for j in range(i, n)]
+    place = np.arange(n)
+    pairs = [(i, j) for i in range(n) for j in range(i, n)]
     names = tuple(f"{labels[i]}" if i == j else f"{labels[i]}..{labels[j]}" for i, j in pairs)
     return names, np.array([(place >= i) & (place <= j) for i, j in pairs], dtype=float)
 
@@ -295,7 +303,7 @@ class EstimationError(Utility):
     criterion: Criterion = "A"
     kind: ClassVar[str] = "estimation-error"
     maximised: ClassVar[bool] = False
-    letters: ClassVar[tuple[Label, ...] | None] = None
+    letters: ClassVar[Labels | None] = None
     """Of the columns of a workload, where it names them."""
 
     def __post_init__(self) -> None:
@@ -318,7 +326,7 @@ class EstimationError(Utility):
         cls,
         workload: str | Annotated[FloatArray, Shape("combinations", "letters")] | None = None,
         criterion: Criterion = "A",
-        letters: Annotated[tuple[Label, ...], Shape("letters")] | None = None,
+        letters: Annotated[Labels, Shape("letters")] | None = None,
     ) -> EstimationError:
         """Build the utility from a saved file's fields."""
         named = workload is not None and not isinstance(workload, str)

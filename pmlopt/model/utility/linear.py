@@ -15,6 +15,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     Label,
+    Labels,
     abbreviate,
     copy_float_array,
 )
@@ -105,18 +106,21 @@ def tabulate_plain_labels(
     function: Callable[[Any, Any], float], inputs: Sequence[Label], outputs: Sequence[Label]
 ) -> FloatArray | None:
     """Tabulate a function of this module on labels that are text or whole numbers; None on others."""
+    if function not in (hamming, match, absolute, squared):
+        return None
     kinds = {type(label) for labels in (inputs, outputs) for label in labels}
     if not kinds <= {str, int}:
         return None
     if function in (hamming, match):  # labels of these kinds are equal where they are one key
         places = {label: place for place, label in enumerate(dict.fromkeys([*inputs, *outputs]))}
-        rows, columns = (np.array([places[one] for one in own]) for own in (inputs, outputs))
+        rows = np.array([places[one] for one in inputs])
+        columns = np.array([places[one] for one in outputs])
         found = np.full((len(rows), len(columns)), 1.0 if function is hamming else 0.0)
         np.copyto(found, 1.0 - found[0, 0], where=rows[:, None] == columns)
         return found
     # differences of whole numbers below this are floats
     limit = 2**52
-    if function not in (absolute, squared) or kinds != {int}:
+    if kinds != {int}:
         return None
     if any(abs(one) >= limit for labels in (inputs, outputs) for one in labels):  # type: ignore[arg-type]
         return None
@@ -162,8 +166,8 @@ class LinearUtility(Utility):
     def from_fields(
         cls,
         matrix: PairFunction | Annotated[FloatArray, Shape("letters", "outputs")],
-        letters: Annotated[tuple[Label, ...], Shape("letters")] | None = None,
-        outputs: Annotated[tuple[Label, ...], Shape("outputs")] | None = None,
+        letters: Annotated[Labels, Shape("letters")] | None = None,
+        outputs: Annotated[Labels, Shape("outputs")] | None = None,
     ) -> LinearUtility:
         """Build the utility from a saved file's fields."""
         return cls(
@@ -176,17 +180,17 @@ class LinearUtility(Utility):
         return "gain" if self.maximised else "loss"
 
     @property
-    def letters(self) -> tuple[Label, ...] | None:
+    def letters(self) -> Labels | None:
         """Return the row labels of the utility matrix; None without labels."""
         return self.axes[0]
 
     @property
-    def outputs(self) -> tuple[Label, ...] | None:
+    def outputs(self) -> Labels | None:
         """Return the column labels of the utility matrix; None without labels."""
         return self.axes[1]
 
     @property
-    def fixed_outputs(self) -> int | tuple[Label, ...] | None:
+    def fixed_outputs(self) -> int | Labels | None:
         """Return the outputs (or their number) fixed by a utility matrix; None for a function."""
         return None if callable(self.matrix) else self.axes[1] or np.asarray(self.matrix).shape[1]
 
@@ -211,9 +215,7 @@ class LinearUtility(Utility):
                 1, outputs, UtilityError
             )
             return np.asarray(ordered.values)
-        # few pairs take less than a look at all labels
-        many = len(inputs) * len(outputs) >= 10_000
-        known = tabulate_plain_labels(self.matrix, inputs, outputs) if many else None
+        known = tabulate_plain_labels(self.matrix, inputs, outputs)
         if known is not None:
             return known
         # pair by pair: a function of labels need not work on arrays
@@ -255,7 +257,8 @@ class LinearUtility(Utility):
         if not (sampled := LinearUtility.count_sampled_pairs(self, space)):
             xs = space.decode_labels(space.list_letters(), letters=True)
             ys = space.decode_labels(space.list_letters(outputs=True))
-            values, places = self.evaluate_table(xs, ys).ravel(), space.list_orbits().ravel()
+            values = self.evaluate_table(xs, ys).ravel()
+            places = space.list_orbits().ravel()
             found = np.empty(orbits.count)
             found[places[::-1]] = values[::-1]  # the first of each orbit
             self._check_constant(
@@ -268,7 +271,8 @@ class LinearUtility(Utility):
                 "function of two letters, or CoordinateLoss(...)"
             )
         # a fixed seed: the same utility is accepted or refused at every call
-        rng, found = np.random.default_rng(0), np.empty(0)
+        rng = np.random.default_rng(0)
+        found = np.empty(0)
         for probe in range(sampled // orbits.count):
             pairs = space.draw_images(rng) if probe else space.choose_representatives()
             sides = list(

@@ -102,7 +102,8 @@ def kept_threshold(order: ArrayLike, mechanism: MechanismLike) -> int:
         (3, 2)
     """
     allowed_pairs(order, 1)  # checks it
-    ranks, matrix = np.asarray(order), as_mechanism(mechanism).matrix
+    ranks = np.asarray(order)
+    matrix = as_mechanism(mechanism).matrix
     if ranks.shape != matrix.shape:
         raise UtilityError(f"the order has shape {ranks.shape} and the mechanism {matrix.shape}")
     return int(ranks[matrix > 0].min())

@@ -77,7 +77,8 @@ class SubConvex(Utility):
     def _evaluate_column(self, column: FloatArray, p: FloatArray) -> float:
         # copies that are read-only: a function that changes its arguments would change the design
         """Evaluate mu on one column; raise an error where that is not finite."""
-        column, p = column.copy(), p.copy()
+        column = column.copy()
+        p = p.copy()
         column.setflags(write=False)
         p.setflags(write=False)
         try:
@@ -110,11 +111,13 @@ class SubConvex(Utility):
             one[rng.integers(len(p))] = other[rng.integers(len(p))] = 1.0
             # homogeneity is tested on both sides of 1
             factor = float(rng.uniform(0.25, 4.0))
-            one, other = one / (p @ one), other / (p @ other)
+            one = one / (p @ one)
+            other = other / (p @ other)
             probes.append((factor, np.stack([one, other, (one + other) / 2, factor * one], axis=1)))
         worths = self.column_values(p, np.hstack([columns for _, columns in probes])).reshape(-1, 4)
         for (factor, columns), (left, right, between, scaled) in zip(probes, worths, strict=True):
-            one, other = columns[:, 0], columns[:, 1]
+            one = columns[:, 0]
+            other = columns[:, 1]
             if abs(scaled - factor * left) > probe_tolerance * max(1.0, abs(left)):
                 raise UtilityError(
                     f"the utility {self.name} is not homogeneous: {left:.9g} on "
@@ -133,7 +136,7 @@ class SubConvex(Utility):
 
 def _format_column(column: FloatArray, p: FloatArray) -> str:
     """Format a column and its prior for an error message."""
-    shown = np.array2string(np.asarray(column), precision=6, threshold=8, separator=", ")
+    shown = np.array2string(column, precision=6, threshold=8, separator=", ")
     return (
         f"the column {shown} (p = {np.array2string(p, precision=6, threshold=8, separator=', ')})"
     )
@@ -210,7 +213,7 @@ class FInformation(SubConvex):
             raise UtilityError(
                 f"the utility {self.name} is not finite on a column: check its generator"
             )
-        return np.asarray(worths)
+        return worths
 
     def _evaluate_lift(self, column: FloatArray, p: FloatArray) -> float:
         """Evaluate the f-information of one column."""
@@ -300,7 +303,8 @@ def check_generator(utility: FInformation) -> None:
     # dense near 1, where lifts of strict requirements are, and sparse above
     grid = np.concatenate([np.linspace(0.0, 2.0, 41), np.geomspace(2.1, 100.0, 40)])
     try:
-        values, at_one = utility.phi(grid), utility.phi(np.ones(1))
+        values = utility.phi(grid)
+        at_one = utility.phi(np.ones(1))
     except Exception as cause:  # a user's function may raise anything
         raise UtilityError(
             f"the generator of {utility.name} fails on an array: {cause!r}"

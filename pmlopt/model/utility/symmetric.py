@@ -329,7 +329,8 @@ class DistanceLoss(Utility):
         if self.growth is None:
             return distances
         steps = np.linspace(0.0, float(distances.max(initial=0.0)), 1001)
-        losses, rising = (np.asarray(self.growth(at), dtype=float) for at in (distances, steps))
+        losses = np.asarray(self.growth(distances), dtype=float)
+        rising = np.asarray(self.growth(steps), dtype=float)
         if losses.shape != distances.shape or not (
             np.isfinite(losses).all() and np.isfinite(rising).all()
         ):
@@ -350,8 +351,7 @@ class DistanceLoss(Utility):
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """Compute the expected loss of a mechanism between numeric labels or points."""
         p, m = pair_with_prior(prior, mechanism)
-        here, there = (
-            to_exact_array(side).reshape(len(side), -1) for side in (m.inputs, m.outputs)
-        )
+        here = to_exact_array(m.inputs).reshape(len(m.inputs), -1)
+        there = to_exact_array(m.outputs).reshape(len(m.outputs), -1)
         apart = np.sqrt((subtract_arrays(here[:, None, :], there[None, :, :]) ** 2).sum(axis=2))
         return float(p.pmf @ (self.evaluate_distances(apart) * m.matrix).sum(axis=1))

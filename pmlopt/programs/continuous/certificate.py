@@ -35,7 +35,8 @@ def compute_mean_losses(
     """
     pieces = _count_pieces(grid, VALUE_BOXES)
     fine = grid.divide(pieces)
-    masses, parents = secret.masses(fine), grid.find_parents(pieces)
+    masses = secret.masses(fine)
+    parents = grid.find_parents(pieces)
     totals = np.bincount(parents, weights=masses, minlength=grid.size)
     table = np.zeros((grid.size, grid.size))
     # in slices: the full table of distances would take fine.size times grid.size entries
@@ -86,7 +87,8 @@ def _extend_multipliers(
     """Yield the multipliers on a refined grid: constant on bins, and interpolated between centres."""
     yield multipliers[grid.find_parents(pieces)]
     if len(grid.edges) == 1:
-        at, known = fine.centres[:, 0], grid.centres[:, 0]
+        at = fine.centres[:, 0]
+        known = grid.centres[:, 0]
         yield np.interp(at, known, multipliers, period=grid.periods[0])
 
 
@@ -199,7 +201,7 @@ class ContinuousCertificate(BinsCertificate):
                 f"{np.asarray(points)[first].tolist()} at position {first} is in a bin without probability: "
                 "the law excludes it"
             )
-        return np.asarray(rows[boxes])
+        return rows[boxes]
 
     def _check_law(self) -> tuple[Claim, ...]:
         """Recompute bin probabilities, mean losses and the bound from the continuous law."""
@@ -213,7 +215,8 @@ class ContinuousCertificate(BinsCertificate):
                 replace(law, holds=False, detail="the bins are other ones than those of the law"),
             )
         lost = float(prior.pmf @ (table * self.mechanism.matrix).sum(axis=1))
-        privacy, grid = self.bins.privacy, self.grid
+        privacy = self.bins.privacy
+        grid = self.grid
         least = bound_loss(self.secret, privacy, self.utility, grid, self.multipliers, self.boxes)
         # a loss may be negative
         size = float(prior.pmf @ np.abs(table * self.mechanism.matrix).sum(axis=1))

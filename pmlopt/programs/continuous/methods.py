@@ -63,7 +63,8 @@ class GridRefinement:
         begin = time.perf_counter()
         deadline = options.deadline
         allowed = program.compute_allowed_gap(options.tolerance)
-        grid, steps = program.first_grid, 0
+        grid = program.first_grid
+        steps = 0
         best: ContinuousCertificate | None = None
         gaps: list[float] = []  # the smallest so far, after each grid
         ending = ""
@@ -148,7 +149,8 @@ def _compute_bound(
 ) -> tuple[float, int]:
     """Compute the lower bound on more and more boxes until time is over; return it with their number."""
     # in limited time the first bound is computed on 8 times fewer boxes
-    count, found = max(2, boxes // 8) if deadline.is_limited else boxes, []
+    count = max(2, boxes // 8) if deadline.is_limited else boxes
+    found = []
     while True:
         before = deadline.read()
         found.append(
@@ -177,7 +179,8 @@ def _spread_multipliers(
 
 def _compute_bin_costs(found: ContinuousCertificate) -> FloatArray:
     """Compute each bin's contribution to the discretization gap, which decides where to refine."""
-    grid, matrix = found.grid, found.bins.prior.pmf[:, None] * found.mechanism.matrix
+    grid = found.grid
+    matrix = found.bins.prior.pmf[:, None] * found.mechanism.matrix
     kept = found.secret.masses(grid) > 0
     apart = found.utility.evaluate_distances(grid.compute_min_distances())[kept]
     lost = matrix * np.maximum(found.bins.table - apart, 0.0)

@@ -51,16 +51,19 @@ def find_ratio_by_newton(
     if not np.isfinite(multipliers).all():
         return max_ratio
     (n, m), law = program.merged.shape, program.law
-    lam, total = np.maximum(multipliers[:n], 0.0)[:, None], float(multipliers[n:].sum())
+    lam = np.maximum(multipliers[:n], 0.0)[:, None]
+    total = float(multipliers[n:].sum())
     # of the letters and of no person, copies of an output in one column
     fixed = np.vstack([law + lam * program.columns - total * law, -total * law]).reshape(-1, m)
     rates = np.vstack([lam * law, 0 * law]).reshape(-1, m)
-    outputs, ratio = np.arange(m), 1.0
+    outputs = np.arange(m)
+    ratio = 1.0
     # Newton's method ends earlier, at the latest at the last kink
     for _ in range(200):
         values = fixed - ratio * rates
         best = values.argmax(axis=0)
-        mass, fall = total + float(values[best, outputs].sum()), float(rates[best, outputs].sum())
+        mass = total + float(values[best, outputs].sum())
+        fall = float(rates[best, outputs].sum())
         # the first iterate at or below delta: convexity keeps all before above it
         if mass <= program.delta:
             return ratio
@@ -97,7 +100,9 @@ def prove_level(
     # a level of zero has no relative digits: steps are at least those of a level of 1e-12
     step = digits * max(found, 1e-12)
     while found < max_level and not is_proved(found):
-        fails, found, step = found, found + step, 2 * step
+        fails = found
+        found = found + step
+        step = 2 * step
     return min(max_level, bisect(is_proved, fails, found, digits))
 
 
@@ -151,8 +156,10 @@ class RatioPrograms:
         Rows: leaks, outputs, and over a set the ends and their total.
         """
         program, (k, n), law = self._program, self.shape, self._program.law
-        m, single = program.merged.shape[1], program.over is None
-        spare, gains = ratio * self._mass, (program.columns - ratio * program.law).T
+        m = program.merged.shape[1]
+        single = program.over is None
+        spare = ratio * self._mass
+        gains = (program.columns - ratio * program.law).T
         cost = np.repeat(law[:, None], n, axis=1)
         units = np.minimum(1.0, spare / np.maximum(np.maximum(np.abs(gains), ratio * cost), spare))
         tops = units.max(axis=1, keepdims=True) if single else np.ones((k, 1))
@@ -165,8 +172,10 @@ class RatioPrograms:
         starts = 2 * np.arange(n * k + 1)
         upper_bounds = np.where(units / tops < 1e-11, 1 / units, np.inf)
         upper_bounds[:, closed] = 0.0
-        lower, upper = np.concatenate([np.zeros(n), np.full(k, -np.inf)]), np.full(n, np.inf)
-        costs, upper_bounds = (-cost * units / self._mass).ravel(), upper_bounds.ravel()
+        lower = np.concatenate([np.zeros(n), np.full(k, -np.inf)])
+        upper = np.full(n, np.inf)
+        costs = (-cost * units / self._mass).ravel()
+        upper_bounds = upper_bounds.ravel()
         if single:
             upper = np.concatenate([upper, 1 / tops[:, 0]])
         else:
@@ -177,7 +186,8 @@ class RatioPrograms:
             starts = np.append(starts, starts[-1] + 3 * np.arange(1, k + 1))
             lower = np.append(lower, np.ones(m + 1))
             upper = np.concatenate([upper, np.zeros(k), np.ones(m + 1)])
-            costs, upper_bounds = np.append(costs, np.zeros(k)), np.append(upper_bounds, np.ones(k))
+            costs = np.append(costs, np.zeros(k))
+            upper_bounds = np.append(upper_bounds, np.ones(k))
         return build_columnwise_model(
             costs, (0.0, upper_bounds), (lower, upper), (starts, indices, values)
         ), units
@@ -248,7 +258,8 @@ def compute_attack_ratio(program: EnvelopeProgram, point: FloatArray) -> float:
     columns = program.merged @ np.column_stack([point, _compute_remaining_mass(point)])
     masses = program.prior.pmf @ columns
     used = masses > 0
-    ratios, masses = columns[:, used].max(axis=0) / masses[used], masses[used]
+    ratios = columns[:, used].max(axis=0) / masses[used]
+    masses = masses[used]
     return compute_quantile(ratios, masses, program.delta, upper=True)
 
 
@@ -268,7 +279,8 @@ def repair_attack(gains: FloatArray, shares: FloatArray) -> FloatArray:
     themselves go whole to the letter that they reveal most of.
     """
     terms = gains.T * shares
-    spare, cost = np.maximum(terms, 0.0).sum(axis=0), np.maximum(-terms, 0.0).sum(axis=0)
+    spare = np.maximum(terms, 0.0).sum(axis=0)
+    cost = np.maximum(-terms, 0.0).sum(axis=0)
     margin = bound_sum_rounding(sum(gains.shape), 1.0)
     covered = np.minimum(1.0, spare * (1 - margin) / np.where(cost > 0, cost, 1.0))
     mended = np.where(terms < 0, shares * covered, shares)
@@ -314,7 +326,9 @@ def certify_envelope(
     """
     _check_sizes(program, attack, multipliers)
     values = [_compute_value(single, attack) for single in program.single_prior_programs]
-    best, bound, max_level = values.index(max(values)), math.inf, program.simple_bound
+    best = values.index(max(values))
+    bound = math.inf
+    max_level = program.simple_bound
     if multipliers is not None:
         bound = prove_level(program, multipliers, max_level)
     if not bound < max_level:
@@ -347,7 +361,8 @@ def certify_failure(
         MechanismError: the post-processing or the multipliers do not fit the mechanism.
     """
     _check_sizes(program, attack, multipliers)
-    exact, epsilon = program.rational_mechanism, program.epsilon
+    exact = program.rational_mechanism
+    epsilon = program.epsilon
     known = [
         program.pad_multipliers(np.full(program.prior.size, lam))
         for lam in (0.0, math.exp(-epsilon))
@@ -398,12 +413,15 @@ def _compute_value(program: EnvelopeProgram, attack: Mechanism) -> float:
     Where the mass of the likeliest leaks is short of delta by rounding only, the next outcome counts.
     """
     found = sorted(program.rational_mechanism.compute_outcomes(attack.matrix), reverse=True)
-    mass, level = Fraction(0), 0.0
+    mass = Fraction(0)
+    level = 0.0
     for ratio, own in found:
-        mass, level = mass + own, math.log(ratio)
+        mass = mass + own
+        level = math.log(ratio)
         if mass >= program.delta:
             break
     step = math.ulp(level)
     while level > 0 and compute_reached_mass(found, level) < program.delta:
-        level, step = level - step, 2 * step
+        level = level - step
+        step = 2 * step
     return max(level, 0.0)

@@ -56,14 +56,18 @@ class RationalMechanism:
         laws: tuple[Integers, ...]
         if over is None:
             weights = prior.integer_weights
-            unit, laws = int(weights.sum()), (weights @ columns,)
+            unit = int(weights.sum())
+            laws = (weights @ columns,)
         else:
             least, unit = over.min_mean_scaled(columns)
             negative, other = over.min_mean_scaled(-columns)
             # both ends in one unit, or their differences mean nothing
             if other != unit:
-                least, negative, unit = least * other, negative * unit, unit * other
-            unit, laws = int(unit), (least, -negative)
+                least = least * other
+                negative = negative * unit
+                unit = unit * other
+            unit = int(unit)
+            laws = (least, -negative)
         return cls(matrix, columns * unit, laws, unit * rows)
 
     def compute_outcomes(self, attack: FloatArray) -> Outcomes:
@@ -71,7 +75,8 @@ class RationalMechanism:
         entries = scale_to_integers(attack)
         sums = entries.sum(axis=1)
         rows = math.lcm(*sums.tolist())
-        after, (law, *_) = self.matrix @ attack, self.laws
+        after = self.matrix @ attack
+        law, *_ = self.laws
         found = []
         for z in np.flatnonzero(after.max(axis=0) > 0).tolist():
             x = int(after[:, z].argmax())  # any letter proves that it leaks, and the likeliest most
@@ -156,7 +161,8 @@ class RationalMechanism:
         with np.errstate(over="ignore", invalid="ignore"):
             given = self.matrix[letters] / self.matrix[letters].sum(axis=1, keepdims=True)
             required = ratio * np.asarray(law / self.total, dtype=float)
-            values, size = lam * (given - required), lam * (given + required)
+            values = lam * (given - required)
+            size = lam * (given + required)
             # floats as small as 1e-300, and their products, have fewer digits
             error = 2 * (len(law) + 16) * float(np.finfo(float).eps) * size + 1e-300 * (1 + lam)
             below = values + error < (values - error).max(axis=0)
@@ -229,7 +235,8 @@ def bound_leaking_mass(
     # a negative margin would turn the inequality round
     if not (np.isfinite(margins).all() and (margins >= 0).all()):
         return None
-    exact, closed = RationalMechanism.from_floats(prior, matrix), margins == 0
+    exact = RationalMechanism.from_floats(prior, matrix)
+    closed = margins == 0
     if any(
         (over[closed] > 0).any()
         for over in exact.scaled_excesses(round_exp_down(min(epsilon, MAX_EXPONENT)))

@@ -51,7 +51,8 @@ class _RatioFeasibility:
     blur = 0.0
 
     def __init__(self, program: EnvelopeProgram, accuracy: float) -> None:
-        self.program, self.accuracy = program, accuracy
+        self.program = program
+        self.accuracy = accuracy
         self.max_level = program.simple_bound
         # V jumps where the outcome of a letter closes
         self.marks = program.max_ratios
@@ -102,7 +103,7 @@ class _RatioFeasibility:
         # any multipliers of at least 0 prove a bound: extrapolated ones are cut off
         ahead = now + step * (now - then)
         ahead[: self.program.prior.size] = np.maximum(0.0, ahead[: self.program.prior.size])
-        return np.asarray(ahead)
+        return ahead
 
 
 AttackAndProof = tuple[FloatArray, FloatArray | None, int, str, bool]
@@ -189,9 +190,11 @@ def _solve_at_level(program: ProcessedFailureProgram, options: MethodOptions) ->
     own = gains[:, : len(program.given_mechanism.outputs)]
     occurring = np.tile(program.given_mechanism.support, len(program.rational_mechanism.laws))
     exact = np.concatenate(program.rational_mechanism.laws) / program.rational_mechanism.total
-    law, apart = np.asarray(exact[occurring], dtype=float), gains[:, occurring]
+    law = np.asarray(exact[occurring], dtype=float)
+    apart = gains[:, occurring]
     closed = np.asarray((apart < 0).all(axis=1))
-    none, message = repair_attack(own, np.zeros(own.T.shape)), "the linear program at epsilon"
+    none = repair_attack(own, np.zeros(own.T.shape))
+    message = "the linear program at epsilon"
     if level == 0 or closed.all():
         return (
             none,

@@ -11,7 +11,12 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.numbers.arrays import FloatArray, Label, check_nonnegative, check_probability
+from pmlopt.core.numbers.arrays import (
+    FloatArray,
+    Labels,
+    check_nonnegative,
+    check_probability,
+)
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_names
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
@@ -67,7 +72,7 @@ class PostProcessingProgram(Program[C_co]):
     """The worst post-processing is wanted."""
 
     @property
-    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return the mechanism's outputs as row labels; the columns are free."""
         return self.given_mechanism.outputs, None
 
@@ -85,8 +90,9 @@ class PostProcessingProgram(Program[C_co]):
     def law(self) -> FloatArray:
         """Return the (K,) output law; over a set of priors the lower, then the upper probabilities."""
         if self.over is None:
-            return np.asarray(self.prior.pmf @ self.merged)
-        least, negative = self.over.min_mean(self.merged), self.over.min_mean(-self.merged)
+            return self.prior.pmf @ self.merged
+        least = self.over.min_mean(self.merged)
+        negative = self.over.min_mean(-self.merged)
         return np.concatenate([np.maximum(least, 0.0), -negative])
 
     @cached_property

@@ -71,8 +71,11 @@ def search_margins(
     # small designs have at most 1000 boxes
     # large designs have at least 20 boxes
     limit = int(np.clip(MAX_BOX_ENTRIES // programs.gains.size, 20, 1000))
-    order, boxes = count(), 1
-    heap, ending, finished = [(-root.bound, next(order), root)], "", True
+    order = count()
+    boxes = 1
+    heap = [(-root.bound, next(order), root)]
+    ending = ""
+    finished = True
     # best first: the largest bound of an open box is the bound of the whole search
     while heap and -heap[0][0] > best.solution.gain + allowed:
         # a box as narrow as this is a point but for rounding
@@ -92,7 +95,8 @@ def search_margins(
             raise_if_strict(cause)
             # the box is still open: its own bound stays valid
             heapq.heappush(heap, (-box.bound, next(order), box))
-            finished, ending = not programs.expired, str(cause)
+            finished = not programs.expired
+            ending = str(cause)
             break
         boxes += 2
         for part in box.parts:
@@ -141,7 +145,8 @@ def _divide_box(programs: MarginPrograms, box: MarginBox, best: MarginAscent) ->
     letter = int((promising if clear else widths).argmax())
     # halving: after enough cuts every margin is as narrow as wanted
     middle = float((box.lower[letter] + box.upper[letter]) / 2)
-    up, down = box.upper.copy(), box.lower.copy()
+    up = box.upper.copy()
+    down = box.lower.copy()
     up[letter] = down[letter] = middle
     parts = []
     for lower, upper in ((box.lower, up), (down, box.upper)):
@@ -152,7 +157,9 @@ def _divide_box(programs: MarginPrograms, box: MarginBox, best: MarginAscent) ->
             inside = programs.solve_at(part.likely_margins)
             if inside.solution.gain > best.solution.gain:
                 best = _improve_from_start(programs, inside, inside)
-    box.letter, box.cut, box.parts = letter, middle, tuple(parts)
+    box.letter = letter
+    box.cut = middle
+    box.parts = tuple(parts)
     return best
 
 
@@ -161,7 +168,9 @@ def _make_box(
 ) -> MarginBox:
     """Build a box and its bound from the dual multipliers of its relaxation or of its parent's."""
     caps, slopes = programs.span.relax_box(lower, upper)
-    known, scores, likely = [], upper - lower, (lower + upper) / 2
+    known = []
+    scores = upper - lower
+    likely = (lower + upper) / 2
     if parent is not None:
         known.append((parent.rows, parent.thresholds))
         # the parent's multipliers are valid for any part (weak duality), if not the sharpest
@@ -196,7 +205,8 @@ def _compute_scores(
     """
     (lower, upper), span = box, programs.span
     # a violation costs a tenth of the largest gain in addition to its multiplier
-    law, weights = span.pmf @ point.matrix, point.prices + 0.1 * programs.scale * span.pmf[:, None]
+    law = span.pmf @ point.matrix
+    weights = point.prices + 0.1 * programs.scale * span.pmf[:, None]
     places = np.column_stack([lower, upper, (lower + upper) / 2])
     beyond = point.matrix - span.ratio * law
     good = law - point.bad
@@ -204,13 +214,18 @@ def _compute_scores(
     tried = [
         (weights * np.maximum(0.0, beyond + s * good)).sum(axis=1) for s in places.T[..., None]
     ]
-    best, letters = np.argmin(tried, axis=0), np.arange(len(lower))
+    best = np.argmin(tried, axis=0)
+    letters = np.arange(len(lower))
     return np.asarray(tried)[best, letters], places[letters, best]
 
 
 def _collect_proof(root: MarginBox) -> BoxProof:
     """Collect the branch-and-bound tree with the multipliers of its leaves as a proof."""
-    letters, cuts, rows, thresholds, ahead = [], [], [], [], [root]
+    letters = []
+    cuts = []
+    rows = []
+    thresholds = []
+    ahead = [root]
     while ahead:
         box = ahead.pop()
         letters.append(box.letter)

@@ -98,7 +98,7 @@ def bound_gain(
     bound = (p * rows).sum(axis=-1) + np.maximum(left, 0.0) * bad + (thresholds + good).max(axis=-1)
     # weak duality holds for any numbers; only rounding has to be added
     bound = bound + bound_sum_rounding(len(p), 1.0) * weight * size
-    return np.asarray(np.where(left < -MARGIN_RTOL, -np.inf, bound))
+    return np.where(left < -MARGIN_RTOL, -np.inf, bound)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,8 @@ class BoxProof:
         """Rebuild the (K, N) lower and upper corners of the leaf boxes; None for an invalid tree."""
         if self.letters.shape != self.cuts.shape:
             return None
-        ahead, leaves = [(np.zeros(len(largest)), largest)], []
+        ahead = [(np.zeros(len(largest)), largest)]
+        leaves = []
         for letter, cut in zip(self.letters.tolist(), self.cuts.tolist(), strict=True):
             if not ahead:
                 return None
@@ -149,7 +150,8 @@ class BoxProof:
             if letter >= len(largest) or not lower[letter] < cut < upper[letter]:
                 return None
             # the cut has to be inside, or the two parts would not cover the box
-            middle_up, middle_down = upper.copy(), lower.copy()
+            middle_up = upper.copy()
+            middle_down = lower.copy()
             middle_up[letter] = middle_down[letter] = cut
             ahead += [(middle_down, upper), (lower, middle_up)]
         if ahead or not leaves:
@@ -215,15 +217,21 @@ class MarginPrograms:
 
     def __init__(self, span: MarginRange, gains: FloatArray, options: MethodOptions) -> None:
         n, m = gains.shape
-        self.span, self.gains, self.options, self.solved = span, gains, options, 0
-        letters, outputs = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
+        self.span = span
+        self.gains = gains
+        self.options = options
+        self.solved = 0
+        letters = np.repeat(np.arange(n), m)
+        outputs = np.tile(np.arange(m), n)
         entries = np.arange(n * m)
         law = n * m + outputs
         bad = (n + 1) * m + outputs
         steps = (n + 2) * m
-        ratios, one = n + m + np.arange(n * m), np.ones(n * m)
+        ratios = n + m + np.arange(n * m)
+        one = np.ones(n * m)
         # columns: P, q, b, the steps of the margins; rows: row sums, law of the output, ratios, total of b
-        self._letters, self._outputs = letters, outputs
+        self._letters = letters
+        self._outputs = outputs
         self._fixed = [
             (letters, entries, one),
             (n + outputs, entries, span.pmf[letters]),
@@ -260,7 +268,9 @@ class MarginPrograms:
             ArithmeticError: HiGHS does not end at an optimum, or the time is over.
         """
         n, m = self.gains.shape
-        letters, outputs, (law, bad, steps) = self._letters, self._outputs, self._moving
+        letters = self._letters
+        outputs = self._outputs
+        law, bad, steps = self._moving
         # only entries that depend on the margins change from program to program
         parts = [*self._fixed, (*law, -caps[letters]), (*bad, -slopes[letters])]
         low = high = np.zeros(n)
@@ -289,7 +299,8 @@ class MarginPrograms:
             1.0, self.options.deadline.at_least(1e-3 if self.solved else 0.2)
         )
         self.solved += 1
-        primal, duals = found.values, -self.scale * found.duals
+        primal = found.values
+        duals = -self.scale * found.duals
         return MarginSolution(
             gain=-self.scale * float(self._costs @ primal),
             matrix=np.maximum(primal[: n * m], 0.0).reshape(n, m),
@@ -316,13 +327,15 @@ class MarginPrograms:
         """
         max_margin = float(self.span.max_margins.max())
         # margins may first move by a quarter of the largest one
-        max_step, best = 0.25 * max_margin, start
+        max_step = 0.25 * max_margin
+        best = start
         # most ascents end after five or six programs
         for _ in range(30):
             # the ascent ends where margins may move by less than 1e-7 of the largest
             if max_step <= 1e-7 * max_margin or self.expired:
                 break
-            s, point = best.margins, best.solution
+            s = best.margins
+            point = best.solution
             bounds = (
                 np.maximum(-s, -max_step),
                 np.minimum(np.maximum(self.span.max_margins - s, 0.0), max_step),
@@ -336,7 +349,8 @@ class MarginPrograms:
             # the linear model errs by d times the change of b: only the true program decides
             new = self.solve_at(s + moved.step)
             if new.solution.gain > point.gain:
-                best, max_step = new, 1.5 * max_step
+                best = new
+                max_step = 1.5 * max_step
             else:
                 # a trust region: failed steps shrink it
                 max_step /= 4

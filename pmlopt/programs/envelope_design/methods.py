@@ -143,7 +143,7 @@ def find_margins(program: EnvelopeDesign, matrix: FloatArray, options: MethodOpt
 def clip_margins(program: EnvelopeDesign, margins: FloatArray) -> FloatArray:
     """Clip (N,) margins to the range in which a mechanism can be repaired."""
     # no mixing with a constant would mend a matrix with the largest margins themselves
-    return np.asarray(np.clip(margins, 0.0, (1 - 1e-9) * program.margin_range.max_margins))
+    return np.clip(margins, 0.0, (1 - 1e-9) * program.margin_range.max_margins)
 
 
 def _certify_given_matrix(

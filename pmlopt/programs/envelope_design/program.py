@@ -8,7 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.numbers.arrays import FloatArray, Label, check_nonnegative, check_probability
+from pmlopt.core.numbers.arrays import (
+    FloatArray,
+    Labels,
+    check_nonnegative,
+    check_probability,
+)
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import PML
@@ -50,7 +55,7 @@ class EnvelopeDesign(ExpectationProgram[EnvelopeDesignCertificate]):
 
     prior: Prior
     utility: LinearUtility
-    outputs: tuple[Label, ...]
+    outputs: Labels
     table: FloatArray
     epsilon: float
     delta: float
@@ -63,7 +68,7 @@ class EnvelopeDesign(ExpectationProgram[EnvelopeDesignCertificate]):
         return DenseColumns(self.prior, PML(self.epsilon))
 
     @property
-    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return the labels of the mechanism's rows (letters) and columns (outputs)."""
         return self.prior.labels, self.outputs
 
@@ -134,7 +139,8 @@ def envelope_design(
 
 def _build_model(program: EnvelopeDesign) -> CvxpyModel:
     """Build the cvxpy model of an envelope design with fixed margins."""
-    span, margins = program.margin_range, program.margins
+    span = program.margin_range
+    margins = program.margins
     mechanism = cp.Variable(program.table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, len(program.outputs)), nonneg=True, name="output_law")
     bad = cp.Variable(law.shape, nonneg=True, name="bad")

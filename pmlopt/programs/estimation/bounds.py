@@ -47,8 +47,12 @@ class MomentProblem:
     """
 
     def __init__(self, cone: EstimationCone, objective: EstimationObjective) -> None:
-        n, m, p = cone.letters, len(cone.mean), objective.p
-        self.n, self.cone, self.objective = n, cone, objective
+        n = cone.letters
+        m = len(cone.mean)
+        p = objective.p
+        self.n = n
+        self.cone = cone
+        self.objective = objective
         # an orthonormal basis of the vectors that sum to zero: (N, N - 1)
         across = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]
         self.basis = np.zeros((m, m))  # of (1, y, s)
@@ -63,7 +67,8 @@ class MomentProblem:
 
     def solve_at(self, weights: FloatArray) -> BestMoments | None:
         """Solve for the optimal second moments at given letter weights; None where they prove no bound."""
-        n, (lower, upper) = self.n, self.ends
+        n = self.n
+        lower, upper = self.ends
         form = -(lower.T * weights) @ upper
         form = (form + form.T) / 2
         scalars = form[n:, n:]
@@ -82,7 +87,8 @@ class MomentProblem:
             within[1:, 1:] = (axes / sizes) @ axes.T
             value = float(np.log(sizes).sum()) + n - 1 + self.volume
         else:
-            root, back = (axes * np.sqrt(sizes)) @ axes.T, (axes / np.sqrt(sizes)) @ axes.T
+            root = (axes * np.sqrt(sizes)) @ axes.T
+            back = (axes / np.sqrt(sizes)) @ axes.T
             # the square root of M^(1/2) A M^(1/2), symmetric by construction
             squares, turned = np.linalg.eigh(root @ self.square @ root)
             # tiny negative eigenvalues are rounding
@@ -96,7 +102,7 @@ class MomentProblem:
             value + float(left[0, 0]),
             -np.einsum("xi,ij,xj->x", lower, moments, upper),
             -(self.cone.rows[:n].T * weights) @ self.cone.rows[n : 2 * n],
-            np.asarray((self.basis @ moments @ self.basis.T)[:n, :n]),
+            (self.basis @ moments @ self.basis.T)[:n, :n],
         )
 
     def maximize_bound(self) -> tuple[FloatArray, BestMoments] | None:
@@ -111,7 +117,8 @@ class MomentProblem:
             # the chain rule for the logarithms: d/dlog w = w d/dw
             return -found.value, -found.slopes * np.exp(logs)
 
-        start, worst = np.log(self.objective.p), 1e300
+        start = np.log(self.objective.p)
+        worst = 1e300
         # first the common scale, on which the bound depends most
         scaled = optimize.minimize_scalar(
             lambda by: evaluate_logs(start + by)[0], bounds=(-30, 30), method="bounded"
@@ -138,7 +145,8 @@ class MomentProblem:
             if best is None:
                 return None
             weights, found = best
-            n, cone = self.n, self.cone
+            n = self.n
+            cone = self.cone
             z = self.objective.compute_sensitivities(found.information)
             # only the symmetric part counts in a quadratic form
             form = (found.form + found.form.T) / 2
@@ -236,7 +244,8 @@ class EstimationObjective:
         Source: [pukelsheim2006optimal, Chapter 7] (the equivalence theorem, here with constraints on the
         mean).
         """
-        z, pi = proof.sensitivities, self.p * proof.multipliers
+        z = proof.sensitivities
+        pi = self.p * proof.multipliers
         # (L, K): |Z' lam|^2 of all columns at once
         turned = z.T @ columns
         excess = float(((turned**2).sum(axis=0) - pi @ columns).max())
@@ -259,12 +268,15 @@ class EstimationObjective:
 
         Source: [boyd2004convex, Section 5.2] (the bound by duality), for quadratic constraints.
         """
-        z, pi, n = proof.sensitivities, self.p * proof.multipliers, len(self.p)
+        z = proof.sensitivities
+        pi = self.p * proof.multipliers
+        n = len(self.p)
         missing = 0.0
         # an extreme column is of one of the cones: the worst of them counts
         for cone, given in zip(cones, proof.products, strict=True):
             # negative weights would turn the inequality v' F v >= 0 round
-            weights, padded = np.maximum(given, 0.0), np.append(pi, np.zeros(len(cone.mean) - n))
+            weights = np.maximum(given, 0.0)
+            padded = np.append(pi, np.zeros(len(cone.mean) - n))
             form = (
                 np.outer(padded, cone.mean) + np.outer(cone.mean, padded)
             ) / 2 - cone.combine_forms(weights)
@@ -318,7 +330,9 @@ def solve_relaxation(
     sizes, axes = np.linalg.eigh(information)
     # eigenvalues below 1e-8 of the largest do not set the unit of a direction
     root = np.asarray(axes * np.sqrt(np.maximum(sizes, 1e-8 * sizes[-1])))
-    n, unit, tried = len(objective.p), 1.0, []
+    n = len(objective.p)
+    unit = 1.0
+    tried = []
     if objective.criterion == "A":
         turned = np.linalg.solve(root, objective.workload.T).T  # W in the new basis, lam = root mu
         # a workload of size one keeps the solver's numbers near one
@@ -382,7 +396,8 @@ def _build_cone_form(
     cone: EstimationCone, root: FloatArray, pi: cp.Variable
 ) -> tuple[cp.Variable, FloatArray, cp.Expression]:
     """Build the quadratic forms of a cone's relaxation, with their scaling factors."""
-    n, m = cone.letters, len(cone.mean)
+    n = cone.letters
+    m = len(cone.mean)
     basis = np.eye(m)
     basis[:n, :n] = root
     mean = basis.T @ cone.mean

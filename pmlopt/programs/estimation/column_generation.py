@@ -73,9 +73,13 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
     Raises:
         MethodError: the weights do not make a mechanism.
     """
-    columns, p, objective = program.columns, program.prior.pmf, program.objective
-    listed, large = columns.is_complete, len(p) > MAX_RELAXED_LETTERS
-    allowed, deadline = program.compute_allowed_gap(options.tolerance), options.deadline
+    columns = program.columns
+    p = program.prior.pmf
+    objective = program.objective
+    listed = columns.is_complete
+    large = len(p) > MAX_RELAXED_LETTERS
+    allowed = program.compute_allowed_gap(options.tolerance)
+    deadline = options.deadline
     # the bound is proved in the other half of the time
     deadline = deadline if listed else deadline.fraction(0.5)
     count = columns.inner.shape[1]
@@ -87,7 +91,9 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
     # on 32 letters the semidefinite relaxation takes a minute, and improves little on second moments
     by_moments = proof is not None and len(p) > 24
     settles = by_moments and not large
-    finished, steps, last = False, 0, math.inf
+    finished = False
+    steps = 0
+    last = math.inf
     # problems of 8 to 16 letters take 3 to 25 rounds
     for _ in range(200):
         # weights of a few columns need few digits
@@ -95,9 +101,11 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
         accuracy = max(0.05 * allowed, needed)
         found = _weigh_columns(program, inner, accuracy, deadline)
         steps += found.iterations
-        matrix, information = _build_matrix(inner, found.weights), (inner * found.weights) @ inner.T
+        matrix = _build_matrix(inner, found.weights)
+        information = (inner * found.weights) @ inner.T
         # J of the weights: (N, K) columns scaled by the (K,) weights times their transpose
-        z, error = objective.compute_sensitivities(information), program.compute_error(matrix)
+        z = objective.compute_sensitivities(information)
+        error = program.compute_error(matrix)
         if listed:
             tried = ErrorBoundProof(z, found.multipliers / p)
             proved = objective.compute_bound(columns, tried)
@@ -140,7 +148,8 @@ def _improve_proof(
     options: MethodOptions,
 ) -> ErrorBoundProof | None:
     """Return the better of a proof and that of the semidefinite relaxation; None without any."""
-    objective, columns = program.objective, program.columns
+    objective = program.objective
+    columns = program.columns
     both = (solve_relaxation(objective, columns.cones, information, options), proof)
     return max(
         filter(None, both), key=lambda one: objective.compute_bound(columns, one), default=None
@@ -182,8 +191,11 @@ def _find_new_columns(
     deadline: Deadline,
 ) -> FloatArray:
     """Price for (N, K) new columns that lower the error most, from the list or by local search."""
-    columns, n = program.columns, program.prior.size
-    exact, within, least = columns.exact, columns.inner, 0.0
+    columns = program.columns
+    n = program.prior.size
+    exact = columns.exact
+    within = columns.inner
+    least = 0.0
     if not columns.is_complete:
         better = [search.find_local_maxima(z, pi, deadline) for search in columns.searches]
         exact, within = prepend_constant(program.prior.pmf, better)
@@ -228,7 +240,8 @@ def _reduce_outputs(
     Raises:
         MethodError: none of these reveals enough.
     """
-    p, gap = program.prior.pmf, 0.1 * program.compute_allowed_gap(0.0)
+    p = program.prior.pmf
+    gap = 0.1 * program.compute_allowed_gap(0.0)
     few = reduce_by_information(matrix, p)
     # merging loses information; weighing anew may lose less: the best of all counts
     found = [few if few.shape[1] <= max_outputs else merge_outputs(few, p, z, max_outputs)]
@@ -282,7 +295,8 @@ def _weigh_columns(
         MethodError: they end outside, too.
     """
     # equal weights are not feasible, but positive: the method starts outside of the rows
-    equal, found = np.full(columns.shape[1], 1 / columns.shape[1]), None
+    equal = np.full(columns.shape[1], 1 / columns.shape[1])
+    found = None
     for wanted in _list_full_rank(program.centered_workload):
         for start in (lambda: equal, lambda: _find_interior_weights(columns)[0]):
             tried = optimize_weights(columns, wanted, program.criterion, start(), gap, deadline)

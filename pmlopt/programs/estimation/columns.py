@@ -76,7 +76,7 @@ class EstimationCone:
         total = rows.T @ (products + products.T) @ rows / 2
         for weight, form in zip(weights[len(self.product_pairs[0]) :], self.forms, strict=True):
             total += weight * (np.abs(form) if absolute else form)
-        return np.asarray(total)
+        return total
 
     def list_forms(self) -> FloatArray:
         """List all quadratic forms as an array (count, N + S, N + S)."""
@@ -107,7 +107,9 @@ def build_column_cones(
 
 def _build_box_cone(p: FloatArray, box: BoxFamily) -> EstimationCone:
     """Build the cone `lam >= low q`, `lam <= high q` with q = <p, lam>."""
-    n, low, high = len(p), box.low * (1 - CONE_RTOL), box.high * (1 + CONE_RTOL)
+    n = len(p)
+    low = box.low * (1 - CONE_RTOL)
+    high = box.high * (1 + CONE_RTOL)
     # (N, N) with the prior in each row: lam -> q for every letter
     q = np.ones((n, 1)) * p
     rows = np.vstack([np.eye(n) - low * q, high * q - np.eye(n)])
@@ -138,10 +140,14 @@ def _build_equal_mass_form(
 
 def _build_staircase_cone(p: FloatArray, family: StaircaseFamily) -> EstimationCone:
     """Build the cone `lam - m >= 0`, `base q + slope m - lam >= 0`, m >= 0 with the auxiliary scalar m."""
-    n, base, slope = len(p), family.base * (1 + CONE_RTOL), family.slope * (1 + CONE_RTOL)
+    n = len(p)
+    base = family.base * (1 + CONE_RTOL)
+    slope = family.slope * (1 + CONE_RTOL)
     rows = np.zeros((2 * n + 1, n + 1))
-    rows[:n, :n], rows[:n, n] = np.eye(n), -1.0
-    rows[n : 2 * n, :n], rows[n : 2 * n, n] = base * p - np.eye(n), slope
+    rows[:n, :n] = np.eye(n)
+    rows[:n, n] = -1.0
+    rows[n : 2 * n, :n] = base * p - np.eye(n)
+    rows[n : 2 * n, n] = slope
     rows[2 * n, n] = 1.0
     return EstimationCone(
         n, rows, np.append(p, 0.0), n * min(base + slope, 1 / float(p.min())) ** 2 + 1
@@ -161,13 +167,16 @@ def _build_ratio_cone(p: FloatArray, ratios: RatioBounds) -> EstimationCone:
 
 def _build_vertex_cone(p: FloatArray, cone: ColumnCone) -> EstimationCone | None:
     """Build the cone of entries below their maximum M and of `<Q, lam> - keep M` for each vertex Q."""
-    laws, n = cone.priors.list_vertices(), len(p)
+    laws = cone.priors.list_vertices()
+    n = len(p)
     if laws is None:
         return None
     rows = np.zeros((2 * n + len(laws), n + 1))
     rows[:n, :n] = np.eye(n)
-    rows[n : 2 * n, :n], rows[n : 2 * n, n] = -np.eye(n), 1.0
-    rows[2 * n :, :n], rows[2 * n :, n] = laws * (1 + CONE_RTOL), -cone.exp_neg_epsilon
+    rows[n : 2 * n, :n] = -np.eye(n)
+    rows[n : 2 * n, n] = 1.0
+    rows[2 * n :, :n] = laws * (1 + CONE_RTOL)
+    rows[2 * n :, n] = -cone.exp_neg_epsilon
     return EstimationCone(n, rows, np.append(p, 0.0), 2 * float(1 / p.min()) ** 2)
 
 
@@ -197,8 +206,10 @@ class ColumnSearch(ABC):
             multipliers: (N,) pi.
             deadline: of the search; after it the best columns so far are taken.
         """
-        columns, form = self.start_columns.copy(), sensitivities @ sensitivities.T
-        here, live = _evaluate_columns(columns, form, multipliers), np.arange(len(columns))
+        columns = self.start_columns.copy()
+        form = sensitivities @ sensitivities.T
+        here = _evaluate_columns(columns, form, multipliers)
+        live = np.arange(len(columns))
         # a local search takes at most 60 steps
         for _ in range(60):
             if deadline.expired or not len(live):
@@ -208,7 +219,8 @@ class ColumnSearch(ABC):
             # rises below rounding would cycle between columns of equal worth
             better = there > here[live] + 1e-12 * np.abs(here[live])
             live = live[better]
-            columns[live], here[live] = moved[better], there[better]
+            columns[live] = moved[better]
+            here[live] = there[better]
         return self.to_batch(columns)
 
 
@@ -229,25 +241,29 @@ class TwoValueSearch(ColumnSearch):
         """Return (K, N) initial extreme columns for the column generation."""
         sets = list_start_sets(len(self.p), self._find_best_mass())
         allowed, low, step = self._compute_two_values((sets @ self.p)[:, None])
-        return np.asarray((low + step * sets)[allowed[:, 0]])
+        return (low + step * sets)[allowed[:, 0]]
 
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
-        # all N single moves of all K sets at once: (K, N) values by rank-one updates
         """Improve each of (K, N) columns by one local-search step, where that increases its value."""
-        sets, rows = _find_high_sets(columns), np.arange(len(columns))
+        # all N single moves of all K sets at once: (K, N) values by rank-one updates
+        sets = _find_high_sets(columns)
+        rows = np.arange(len(columns))
         # a member leaves, another letter enters
         sign = np.where(sets, -1.0, 1.0)
-        allowed, low, step = self._compute_two_values((sets @ self.p)[:, None] + sign * self.p)
+        mass = (sets @ self.p)[:, None] + sign * self.p
+        allowed, low, step = self._compute_two_values(mass)
         # the products of the constant, and those of each set with and without a letter
-        along, ones = sets @ form, form.sum(axis=0)
+        along = sets @ form
+        ones = form.sum(axis=0)
         own = (along * sets).sum(axis=1)[:, None] + 2 * sign * along + np.diag(form)
         mixed = (sets @ ones)[:, None] + sign * ones
         squares = low**2 * float(ones.sum()) + 2 * low * step * mixed + step**2 * own
-        costs = low * float(pi.sum()) + step * ((sets @ pi)[:, None] + sign * pi)
+        prices = (sets @ pi)[:, None] + sign * pi
+        costs = low * float(pi.sum()) + step * prices
         best = np.where(allowed, squares - costs, -np.inf).argmax(axis=1)
         sets[rows, best] ^= allowed[rows, best]
         _, low, step = self._compute_two_values((sets @ self.p)[:, None])
-        return np.asarray(low + step * sets)
+        return low + step * sets
 
     def to_batch(self, columns: FloatArray) -> ColumnBatch:
         """Drop duplicates of (K, N) columns, and pack the others into a batch."""
@@ -258,14 +274,14 @@ class TwoValueSearch(ColumnSearch):
         """Find the probability of the high set at which the two values have the largest variance."""
         masses = np.linspace(0.005, 0.995, 199) * min(1.0, self.family.max_mass)
         allowed, _, step = self._compute_two_values(masses)
-        return float(masses[np.where(allowed, masses * (1 - masses) * step**2, 0.0).argmax()])
+        variances = np.where(allowed, masses * (1 - masses) * step**2, 0.0)
+        return float(masses[variances.argmax()])
 
     def _compute_two_values(self, mass: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
         """Compute the two values of columns for a high set of this mass, and whether it is feasible."""
         allowed = mass < self.family.max_mass * (1 - TIE_ATOL)
-        low, step, _ = self.family.compute_values(
-            np.where(allowed, mass, 0.0), np.zeros(mass.shape)
-        )
+        safe_mass = np.where(allowed, mass, 0.0)
+        low, step, _ = self.family.compute_values(safe_mass, np.zeros(mass.shape))
         return allowed, low, step
 
 
@@ -327,9 +343,13 @@ class BoxColumnSearch(ColumnSearch):
         self, columns: FloatArray, form: FloatArray, pi: FloatArray
     ) -> FloatArray:
         """Move each of (K, N) columns along its best edge: mass moves between two letters."""
-        low, high, p, rows = self.family.low, self.family.high, self.p, np.arange(len(columns))
+        low = self.family.low
+        high = self.family.high
+        p = self.p
+        rows = np.arange(len(columns))
         middle = np.minimum(columns - low, high - columns).argmax(axis=1)  # the letter between
-        mass, value = p[middle][:, None], columns[rows, middle][:, None]
+        mass = p[middle][:, None]
+        value = columns[rows, middle][:, None]
         rises = columns < (low + high) / 2
         room = np.where(rises, high - columns, columns - low) * p
         taken = np.where(rises, value - low, high - value) * mass
@@ -339,10 +359,13 @@ class BoxColumnSearch(ColumnSearch):
         slope = columns @ form
         along = slope / p - slope[rows, middle][:, None] / mass
         own = np.diag(form)
-        square = own / p**2 - 2 * form[middle] / (p * mass) + own[middle][:, None] / mass**2
+        mixed = 2 * form[middle] / (p * mass)
+        square = own / p**2 - mixed + own[middle][:, None] / mass**2
         cost = pi / p - pi[middle][:, None] / mass
-        best = (2 * step * along + step**2 * square - step * cost).argmax(axis=1)
-        moved, change = columns.copy(), step[rows, best]
+        gained = 2 * step * along + step**2 * square - step * cost
+        best = gained.argmax(axis=1)
+        moved = columns.copy()
+        change = step[rows, best]
         moved[rows, best] += change / p[best]
         moved[rows, middle] -= change / p[middle]
         # rounding may leave the box by an ulp
@@ -361,10 +384,12 @@ class LPColumnSearch(ColumnSearch):
         """Return the HiGHS solver of the search, built once."""
         rows, columns = self.cone.rows.shape
         system = sparse.csc_array(np.vstack([self.cone.rows, self.cone.mean]))
+        lower = np.append(np.zeros(rows), 1.0)
+        upper = np.append(np.full(rows, np.inf), 1.0)
         model = highs.build_columnwise_model(
             np.zeros(columns),
             (-np.inf, np.inf),
-            (np.append(np.zeros(rows), 1.0), np.append(np.full(rows, np.inf), 1.0)),
+            (lower, upper),
             (system.indptr, system.indices, system.data),
         )
         return highs.load_model(model, highs.RESTART_OPTIONS)
@@ -383,8 +408,10 @@ class LPColumnSearch(ColumnSearch):
 
     def _maximize_slopes(self, slopes: FloatArray, before: FloatArray) -> FloatArray:
         """Find the (K, N) columns that maximise linear objectives by LPs; keep one where its LP fails."""
-        n, m = self.cone.letters, len(self.cone.mean)
-        every, found = np.arange(m, dtype=np.int32), before.copy()
+        n = self.cone.letters
+        m = len(self.cone.mean)
+        every = np.arange(m, dtype=np.int32)
+        found = before.copy()
         for place, slope in enumerate(slopes):
             costs = np.zeros(m)
             costs[:n] = -slope / np.abs(slope).max()
@@ -417,15 +444,17 @@ def list_start_sets(size: int, set_fraction: float) -> BoolArray:
     if size > MAX_RELAXED_LETTERS:
         return _list_rotations(size, set_fraction)
     place = np.arange(size)
-    intervals = np.array([(place >= i) & (place <= j) for i in range(size) for j in range(i, size)])
+    first, last = np.triu_indices(size)
+    intervals = (place >= first[:, None]) & (place <= last[:, None])
     drawn = np.random.default_rng(0).random((2 * len(intervals), size)) < 0.4
     sets = np.unique(np.concatenate([intervals, ~intervals, drawn]), axis=0)
-    return np.asarray(sets[sets.any(axis=1) & ~sets.all(axis=1)])
+    return sets[sets.any(axis=1) & ~sets.all(axis=1)]
 
 
 def _list_rotations(size: int, set_fraction: float) -> BoolArray:
     """List all rotations of a few sets with nearly isotropic Fisher information, and all singletons."""
-    rng, count = np.random.default_rng(0), min(max(round(set_fraction * size), 1), size - 1)
+    rng = np.random.default_rng(0)
+    count = min(max(round(set_fraction * size), 1), size - 1)
     bases = np.array([rng.permutation(size) < count for _ in range(START_SET_COUNT)])
     # rotations have a circulant information matrix: its eigenvalues are Fourier powers
     squares = np.abs(np.fft.rfft(bases, axis=1)[:, 1:]) ** 2
@@ -438,10 +467,13 @@ def _list_rotations(size: int, set_fraction: float) -> BoolArray:
         others[which] = np.abs(np.fft.rfft(moved)[1:]) ** 2
         now = _sum_inverses(others)
         if now < lost:
-            bases[which], squares, lost = moved, others, now
+            bases[which] = moved
+            squares = others
+            lost = now
     # unit columns make the rank full where rotations lack it
     turned = [np.roll(base, turn) for base in bases for turn in range(size)]
-    return np.unique(np.array([*turned, *np.eye(size, dtype=bool)]), axis=0)
+    single = np.eye(size, dtype=bool)
+    return np.unique(np.array([*turned, *single]), axis=0)
 
 
 def _sum_inverses(squares: FloatArray) -> float:
@@ -486,7 +518,8 @@ def build_design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
         PrivacyError: the requirement does not bound each column separately.
         ProgramError: there are too many; the message states how many can be listed.
     """
-    p, purpose = prior.pmf, "designs for estimation"
+    p = prior.pmf
+    purpose = "designs for estimation"
     allowed = privacy.require_extreme_columns(prior, purpose)
     batches: Sequence[ColumnBatch] | None = None
     if prior.size == 1:
@@ -536,7 +569,6 @@ def prepend_constant(
 ) -> tuple[FloatArray, FloatArray]:
     """Prepend the constant column to columns of mean one, and pull these slightly into the interior."""
     constant = np.ones((len(p), 1))
-    exact, inner = (
-        [batch.build_lifts(p, margin) for batch in batches] for margin in (0.0, FACTOR_MARGIN_RTOL)
-    )
+    exact = [batch.build_lifts(p, 0.0) for batch in batches]
+    inner = [batch.build_lifts(p, FACTOR_MARGIN_RTOL) for batch in batches]
     return np.hstack([constant, *exact]), np.hstack([constant, *inner])

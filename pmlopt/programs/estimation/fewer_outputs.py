@@ -42,7 +42,7 @@ def scale_to_rows(matrix: FloatArray) -> FloatArray | None:
     Factors keep small entries positive, and are those nearest to one.
     """
     change = np.linalg.lstsq(matrix, 1 - matrix.sum(axis=1), rcond=None)[0]
-    return np.asarray(matrix * (1 + change)) if change.min() > -1 else None
+    return matrix * (1 + change) if change.min() > -1 else None
 
 
 def thin_columns(
@@ -63,7 +63,8 @@ def thin_columns(
     weights = try_weights(columns)
     while weights is not None and columns.shape[1] > max_columns:
         # several at a time while many are too much, one by one at the end
-        order, many = np.argsort(weights, kind="stable"), (columns.shape[1] - max_columns + 3) // 4
+        order = np.argsort(weights, kind="stable")
+        many = (columns.shape[1] - max_columns + 3) // 4
         # if dropping the lightest columns together fails, the eight lightest are tried one by one
         for out in ([order[:many]] if many > 1 else []) + list(order[:8, None]):
             fewer = np.delete(columns, out, axis=1)
@@ -84,7 +85,8 @@ def merge_outputs(
 
     Source: [ward1963hierarchical].
     """
-    out, law = matrix.copy(), p @ matrix
+    out = matrix.copy()
+    law = p @ matrix
     points = sensitivities.T @ (matrix / law)
     while out.shape[1] > max_outputs:
         squares = (points**2).sum(axis=0)
@@ -98,5 +100,7 @@ def merge_outputs(
         points[:, y] = (points[:, y] * law[y] + points[:, z] * law[z]) / (law[y] + law[z])
         law[y] += law[z]
         out[:, y] += out[:, z]
-        out, points, law = np.delete(out, z, 1), np.delete(points, z, 1), np.delete(law, z)
+        out = np.delete(out, z, 1)
+        points = np.delete(points, z, 1)
+        law = np.delete(law, z)
     return out

@@ -51,7 +51,8 @@ def optimize_weights(
     root = np.linalg.cholesky((columns * start) @ columns.T)
     turned = np.linalg.solve(root, wanted.T).T
     unit = 1.0 if criterion == "D" else float((turned**2).sum())
-    inside, target = np.linalg.solve(root, columns), np.linalg.solve(root, np.ones(len(columns)))
+    inside = np.linalg.solve(root, columns)
+    target = np.linalg.solve(root, np.ones(len(columns)))
     path = _CentralPath(inside, target, None if criterion == "D" else turned / np.sqrt(unit), start)
     iterations, converged = 0, False
     # 15 to 40 Newton steps are usual
@@ -84,7 +85,10 @@ class _CentralPath:
     def __init__(
         self, columns: FloatArray, target: FloatArray, wanted: FloatArray | None, start: FloatArray
     ) -> None:
-        self.columns, self.target, self.wanted, self.q = columns, target, wanted, start
+        self.columns = columns
+        self.target = target
+        self.wanted = wanted
+        self.q = start
         # the right sides of the two systems of a step, of which one has a column that changes
         self._sides = columns if wanted is None else np.hstack([columns, wanted.T])
         self._right = np.column_stack([start, columns.T])
@@ -92,7 +96,7 @@ class _CentralPath:
         if found is None:
             raise np.linalg.LinAlgError("the information of the columns is singular")
         self.gains, self.curvature = found
-        self.pi = np.asarray(np.linalg.lstsq(columns.T, self.gains, rcond=None)[0])
+        self.pi = np.linalg.lstsq(columns.T, self.gains, rcond=None)[0]
         # least squares leaves some slacks negative: all are raised to a positive share
         slack = columns.T @ self.pi - self.gains
         self.z = np.maximum(
@@ -102,7 +106,7 @@ class _CentralPath:
     @property
     def dual_residual(self) -> FloatArray:
         """Return the (K,) dual residual."""
-        return np.asarray(self.columns.T @ self.pi - self.gains - self.z)
+        return self.columns.T @ self.pi - self.gains - self.z
 
     def _compute_derivatives(self, q: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Compute gradient and curvature of the objective; None where J is singular."""
@@ -124,7 +128,8 @@ class _CentralPath:
     def _compute_residual(self, barrier: float) -> float:
         """Compute the relative norm of the central-path residual at a barrier parameter."""
         size = 1 + float(np.abs(self.gains).max())
-        primal, dual = self.columns @ self.q - self.target, self.dual_residual / size
+        primal = self.columns @ self.q - self.target
+        dual = self.dual_residual / size
         centre = (self.q * self.z - barrier) / size
         return float(np.sqrt(dual @ dual / len(dual) + primal @ primal + centre @ centre))
 
@@ -132,7 +137,11 @@ class _CentralPath:
         """Take a Newton step with line search; return False where no step decreases the residual."""
         # a step goes at most 99 % of the way to the boundary
         step_fraction = 0.99
-        q, z, pi, gains, curvature = self.q, self.z, self.pi, self.gains, self.curvature
+        q = self.q
+        z = self.z
+        pi = self.pi
+        gains = self.gains
+        curvature = self.curvature
         # aims at a tenth of the current complementarity gap
         barrier = 0.1 * float(q @ z) / len(q)
         before = self._compute_residual(barrier)
@@ -144,13 +153,15 @@ class _CentralPath:
         towards = self.columns @ (q + solved[:, 0]) - self.target
         # least squares: the rows may be dependent, where the Schur complement is singular
         dpi = np.asarray(np.linalg.lstsq(self.columns @ solved[:, 1:], towards, rcond=None)[0])
-        dq = np.asarray(solved[:, 0] - solved[:, 1:] @ dpi)
+        dq = solved[:, 0] - solved[:, 1:] @ dpi
         dz = barrier / q - z - z / q * dq
         length = min(
             1.0, step_fraction * steps_to_boundary(q, dq), step_fraction * steps_to_boundary(z, dz)
         )
         while length > 1e-10:
-            self.q, self.z, self.pi = q + length * dq, z + length * dz, pi + length * dpi
+            self.q = q + length * dq
+            self.z = z + length * dz
+            self.pi = pi + length * dpi
             found = self._compute_derivatives(self.q)
             if found is not None:
                 self.gains, self.curvature = found
@@ -159,5 +170,9 @@ class _CentralPath:
                     return True
             length /= 2
         # no step length works: the point of before is restored
-        self.q, self.z, self.pi, self.gains, self.curvature = q, z, pi, gains, curvature
+        self.q = q
+        self.z = z
+        self.pi = pi
+        self.gains = gains
+        self.curvature = curvature
         return False

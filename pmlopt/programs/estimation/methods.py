@@ -59,7 +59,9 @@ def certify_estimation(
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
     """
-    prior, columns, objective = program.prior, program.columns, program.objective
+    prior = program.prior
+    columns = program.columns
+    objective = program.objective
     fixed = repair_matrix(prior, program.privacy, matrix, noise=noise)
     mechanism = Mechanism(fixed.matrix, prior.labels)
     value = program.compute_error(mechanism)
@@ -93,7 +95,7 @@ def compute_information(p: FloatArray, matrix: FloatArray) -> FloatArray:
     occurring = matrix[:, matrix.max(axis=0) > 0]
     # J as a Gram matrix: positive semidefinite even after rounding
     scaled = occurring / np.sqrt(p @ occurring)
-    return np.asarray(scaled @ scaled.T)
+    return scaled @ scaled.T
 
 
 def solve_for_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArray:
@@ -121,7 +123,8 @@ def replace_mechanism(
 
 def find_known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
     """Return the closed-form least error of frequencies under a uniform prior; None for other cases."""
-    p, privacy = program.prior.pmf, program.privacy
+    p = program.prior.pmf
+    privacy = program.privacy
     every = EstimationError().build_combinations(program.prior)
     # the formulas are for all frequencies with equal weight
     frequencies = program.criterion == "A" and np.array_equal(program.centered_workload, every)
@@ -222,7 +225,8 @@ def _find_first_feasible(program: EstimationDesign) -> MethodResult[EstimationCe
     Raises:
         MethodError: none of these reveals enough for an estimate.
     """
-    prior, privacy = program.prior, program.privacy
+    prior = program.prior
+    privacy = program.privacy
     known = [
         form.matrix
         for _, form in build_closed_forms(prior, privacy)

@@ -107,7 +107,8 @@ class EstimationDesign(Design[EstimationCertificate]):
     @property
     def rounding_gap(self) -> float:
         """Return the gap that rounding and the columns' safety margin may leave."""
-        exact, inner = self.columns.exact, self.columns.inner
+        exact = self.columns.exact
+        inner = self.columns.inner
         relative_error = float(np.abs(exact - inner).max() / max(np.abs(exact - 1).max(), 1e-300))
         return self.scale * (
             8 * min(relative_error, 1e-6) + bound_sum_rounding(self.prior.size**2, 64.0)

@@ -30,7 +30,8 @@ def has_entropy(joint: FloatArray, log_counts: FloatArray, least: float, log_siz
     """Return whether a joint law of record and class is valid and has at least a given dataset entropy."""
     if not (joint >= 0).all() or not joint.any():
         return False
-    masses, counts = normalize_decimal_rows(joint.reshape(1, -1))[0], log_counts.ravel().tolist()
+    masses = normalize_decimal_rows(joint.reshape(1, -1))[0]
+    counts = log_counts.ravel().tolist()
     # letters of no mass are left out: 0 log 0 counts as 0
     pairs = [(mass, count) for mass, count in zip(masses, counts, strict=True) if mass]
     if not all(np.isfinite(count) for _, count in pairs):

@@ -102,7 +102,8 @@ def repair_by_envelope(
         taken = (weighted * rest[:, None]).sum(axis=0) + constants * weighted.sum(axis=0)
         cost = -((weighted * envelope).sum() + taken) / totals
     output = int(np.where(constants <= MAX_MIXING_WEIGHT * totals, cost, np.inf).argmin())
-    constant, total = float(constants[output]), float(totals[output])
+    constant = float(constants[output])
+    total = float(totals[output])
     if not constant <= MAX_MIXING_WEIGHT * total:
         return None
     found = _round_to_grid(exponents, envelope / total, output)

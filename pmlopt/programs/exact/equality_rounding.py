@@ -80,7 +80,8 @@ def _list_equations(prior: Prior, privacy: Requirement) -> list[list[int]]:
     scales = np.append(np.ones(n, dtype=object), ratios.scales)
     found = []
     for k in np.flatnonzero(ratios.exponents == 0).tolist():
-        up, down = int(ratios.above[k]), int(ratios.below[k])
+        up = int(ratios.above[k])
+        down = int(ratios.below[k])
         row = [int(v) for v in sides[up] * scales[down] - sides[down] * scales[up]]
         divisor = math.gcd(*row)
         # coefficients that sum to zero: a constant meets the pair with equality
@@ -190,7 +191,8 @@ def _project_on_equations(
     # rows of size one, so that least squares weighs all equations alike
     unit = np.abs(system).max(axis=1, initial=0.0)
     distinct = unit > 0  # a pair of entries that are all zero stays as it is
-    scaled, wanted = system[distinct] / unit[distinct, None], right[distinct] / unit[distinct]
+    scaled = system[distinct] / unit[distinct, None]
+    wanted = right[distinct] / unit[distinct]
     # entries are many more than equations: a small system is left
     base, corner = np.linalg.qr(scaled.T)
     change = base @ np.linalg.lstsq(corner.T, wanted, rcond=None)[0]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.numbers.arrays import GRID_DENOMINATOR, BoolArray, FloatArray, IntArray
-from pmlopt.core.numbers.blocks import is_all_finite, iterate_row_blocks
+from pmlopt.core.numbers.blocks import find_max_size, iterate_row_blocks
 from pmlopt.data.mechanism import wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
@@ -52,31 +52,37 @@ def round_rows_to_grid(matrix: FloatArray, grid: int = GRID_DENOMINATOR) -> Floa
         # floors leave less than one unit for each entry: remainders decide who gets one
         floors = np.floor(scaled)
         counts = floors.astype(np.int64)
-        short = np.clip(grid - counts.sum(axis=1), 0, part.shape[1])
+        short = grid - counts.sum(axis=1)
         if short.any():
-            remainder = np.where(part > 0, scaled - floors, -1.0)  # zeros come last, and stay zeros
-            counts += _select_largest(remainder, short) & (part > 0)
-        # what the input's sum was off beyond that: the largest entry notices it least
-        counts[np.arange(len(counts)), counts.argmax(axis=1)] += grid - counts.sum(axis=1)
+            positive = part > 0
+            remainder = np.where(positive, scaled - floors, -1.0)  # zeros come last, and stay zeros
+            sizes = np.minimum(np.maximum(short, 0), part.shape[1])
+            counts += _select_largest(remainder, sizes) & positive
+            short = grid - counts.sum(axis=1)
+        if short.any():
+            # what the input's sum was off beyond that: the largest entry notices it least
+            counts[np.arange(len(counts)), counts.argmax(axis=1)] += short
         found[rows] = counts / grid
     return found
 
 
 def _select_largest(values: FloatArray, sizes: IntArray) -> BoolArray:
     """Select so many of the largest entries of each row; of equal ones the first."""
-    rows, width = np.arange(len(values)), values.shape[1]
+    rows = np.arange(len(values))
+    width = values.shape[1]
     # sorting the values is much faster than ranking their places
     edge = np.sort(values, axis=1)[rows, np.minimum(width - sizes, width - 1)]
-    chosen = values > edge[:, None]
+    chosen, tied = values > edge[:, None], values == edge[:, None]
     left = sizes - chosen.sum(axis=1)
-    tied = values == edge[:, None]
-    split = np.flatnonzero(tied.sum(axis=1) > left)
-    tied[split] &= np.cumsum(tied[split], axis=1) <= left[split, None]
+    tied &= tied.cumsum(axis=1) <= left[:, None]
     return np.asarray(chosen | tied)
 
 
 def scale_to_integers(matrix: FloatArray) -> Any:
     """Return the matrix times a power of two, as an object array of Python integers, without rounding."""
+    scaled = matrix * GRID_DENOMINATOR
+    if (np.rint(scaled) == scaled).all() and find_max_size(scaled) < 2.0**63:  # on the grid of rows
+        return scaled.astype(np.int64).astype(object)
     # a float is an integer of 53 bits times a power of two: nothing is rounded
     mantissas, exponents = np.frexp(matrix)
     whole = (mantissas * 2.0**53).astype(np.int64).astype(object)
@@ -154,7 +160,8 @@ def compute_exact_violations(
     """
     occurs = matrix.max(axis=0) > 0  # a column of zeros adds nothing to any bound
     occurring = matrix if occurs.all() else matrix[:, occurs]
-    own, numbers = privacy.for_prior(prior), None
+    own = privacy.for_prior(prior)
+    numbers = None
     if occurring.size >= 1_000 and own.compares_means:
         from pmlopt.programs.exact.grid_matrix import GridMatrix
 
@@ -168,10 +175,10 @@ def has_exact_rows(matrix: FloatArray) -> bool:
     """Return whether the entries are non-negative and each row sums to exactly one, as rationals."""
     for rows in iterate_row_blocks(matrix.shape):
         part = matrix[rows]
-        if (part < 0).any():
+        if part.min() < 0:
             return False
         scaled = part * GRID_DENOMINATOR
-        if np.array_equal(np.rint(scaled), scaled):  # on the grid: sums in 64-bit integers
+        if (np.rint(scaled) == scaled).all():  # on the grid: sums in 64-bit integers
             holds = bool((scaled.astype(np.int64).sum(axis=1) == GRID_DENOMINATOR).all())
         else:
             holds = all(sum(map(Fraction, row)) == 1 for row in part.tolist())
@@ -225,11 +232,12 @@ class RepairedMatrix(RepairRecord):
     @classmethod
     def from_matrices(cls, before: FloatArray, after: FloatArray, theta: float) -> RepairedMatrix:
         """Measure the change from one matrix to another, with mixing weight theta."""
-        dropped = np.flatnonzero((before.max(axis=0) > 0) & (after.max(axis=0) == 0))
+        empty = after.max(axis=0) == 0
+        dropped = (empty & (before.max(axis=0) > 0)).nonzero()[0].tolist() if empty.any() else ()
         shift = 0.0
         for rows in iterate_row_blocks(after.shape):
             shift = max(shift, float(np.abs(after[rows] - before[rows]).max()))
-        return cls(matrix=after, theta=theta, shift=shift, dropped=tuple(dropped.tolist()))
+        return cls(matrix=after, theta=theta, shift=shift, dropped=tuple(dropped))
 
 
 def repair_matrix(
@@ -274,7 +282,7 @@ def approximate_repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -
     # mixing in the output's own law leaves that law unchanged
     law = prior.pmf @ clean
     theta = float(compute_mixing_weights(prior, privacy, clean, law).max())
-    return np.asarray((1 - theta) * clean + theta * law)
+    return (1 - theta) * clean + theta * law
 
 
 def _mix_until_satisfied(
@@ -386,21 +394,26 @@ def is_satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool
 
 def drop_noise(matrix: FloatArray, noise: float) -> FloatArray:
     """Set entries up to `noise` to zero, and renormalize the rows."""
-    if not is_all_finite(matrix):
+    least, largest = matrix.min(), matrix.max()
+    if not (math.isfinite(least) and math.isfinite(largest)):
         raise MechanismError("the matrix to repair has an entry that is not finite")
     # in a mechanism by formula nothing is noise: it needs no copy
-    is_clean = True
-    for rows in iterate_row_blocks(matrix.shape):
-        is_clean = is_clean and not ((matrix[rows] <= noise) & (matrix[rows] != 0)).any()
+    is_clean = bool(least > noise)
+    if not is_clean:
+        is_clean = not any(
+            ((matrix[rows] <= noise) & (matrix[rows] != 0)).any()
+            for rows in iterate_row_blocks(matrix.shape)
+        )
     sparse = matrix if is_clean else np.where(matrix > noise, matrix, 0.0)
     sums = sparse.sum(axis=1)
-    if not (np.abs(sums - 1) < 0.5).all():
+    off = float(np.abs(sums - 1).max())
+    if not off < 0.5:
         raise MechanismError(
             f"the matrix to repair has a row that sums to {sums[np.abs(sums - 1).argmax()]:.3g}: it is no "
             "mechanism, not even roughly"
         )
     # the grid is as fine as what such rows lack
-    if is_clean and np.abs(sums - 1).max() <= 2.0**-50:
+    if is_clean and off <= 2.0**-50:
         return matrix
     return np.asarray(sparse / sums[:, None])
 
@@ -417,7 +430,7 @@ def _mix_columns(
     mixed += weights * means
     mixed *= mixed.max(axis=0) > noise
     mixed /= mixed.sum(axis=1, keepdims=True)
-    return np.asarray(mixed)
+    return mixed
 
 
 def compute_mixing_weights(

@@ -168,7 +168,8 @@ def build_best_allowed(program: LeastLeakage, among: BoolArray | bool = True) ->
         among: (M,) the outputs to choose from where a letter has one of them.
     """
     assert program.floor is not None
-    columns, gains = program.columns, program.floor.normalized_gains
+    columns = program.columns
+    gains = program.floor.normalized_gains
     every: Any = np.broadcast_to(among, columns.mean_by_output(gains).shape)
     usable = program.allowed & columns.broadcast_outputs(every, gains.shape)
     # a letter without such an output takes any that is allowed to it

@@ -148,7 +148,7 @@ class NormalizedFloor:
     @cached_property
     def _signed_table(self) -> FloatArray:
         """Return the utility table as gains, scaled by a power of two."""
-        return np.asarray(self._sign * np.ldexp(self.expected.table, -self._exponent))
+        return self._sign * np.ldexp(self.expected.table, -self._exponent)
 
     @cached_property
     def _best_gains(self) -> FloatArray:
@@ -186,7 +186,8 @@ def find_highest_rank(order: FloatArray, over: PriorSet | None = None) -> int:
         >>> find_highest_rank(order), find_highest_rank(order, AllPriors(3))
         (3, 2)
     """
-    low, high = 1, int(order.max(axis=1).min()) + 1
+    low = 1
+    high = int(order.max(axis=1).min()) + 1
     if over is None:
         return high - 1
     while high - low > 1:  # fewer letters may emit an output of a higher rank
@@ -288,7 +289,8 @@ def bound_exp_neg_level(
         if over is not None:
             law, size = _get_law(multipliers.laws, output, letters, over)
             near = over.project_to_rationals(law / size) if exact else law / size
-        items, room = [], number(0)
+        items = []
+        room = number(0)
         for x in np.flatnonzero(letters).tolist():
             rate = least - values[x]
             if floor is not None:
@@ -321,7 +323,8 @@ def _fill_knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
         cost = value * rate
         if cost > room:
             return taken + room / rate
-        taken, room = taken + value, room - cost
+        taken = taken + value
+        room = room - cost
     return taken
 
 
@@ -370,17 +373,20 @@ def bound_level_on_columns(
     if not proof.is_finite:
         return 0.0
     y = proof.rows
-    values, sizes = (
-        np.broadcast_to(columns.broadcast_letters(one), allowed.shape) for one in (y, np.abs(y))
-    )
-    least, size = float(columns.masses @ y), float(columns.masses @ np.abs(y))
+    values = np.broadcast_to(columns.broadcast_letters(y), allowed.shape)
+    sizes = np.broadcast_to(columns.broadcast_letters(np.abs(y)), allowed.shape)
+    least = float(columns.masses @ y)
+    size = float(columns.masses @ np.abs(y))
     if floor is not None:
         weight = max(proof.floor, 0.0)
         gains = np.where(allowed, weight * floor.normalized_gains, 0.0)
-        values, least = values + gains, least + weight * (floor.min_gain - floor.rounding)
-        size, sizes = size + weight * abs(floor.min_gain), sizes + np.abs(gains)
+        values = values + gains
+        least = least + weight * (floor.min_gain - floor.rounding)
+        size = size + weight * abs(floor.min_gain)
+        sizes = sizes + np.abs(gains)
     # what rounding may have taken off each of them, and off the sums, in proportion to what went into it
-    relative_error, largest = bound_sum_rounding(columns.terms, 1.0), 0.0
+    relative_error = bound_sum_rounding(columns.terms, 1.0)
+    largest = 0.0
     parts = zip(
         columns.iterate_parts(values + relative_error * (sizes + size) - least),
         columns.iterate_parts(allowed),
@@ -401,14 +407,13 @@ def bound_level_on_columns(
 
 def _compute_filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
     """Compute (M,) where the cumulative sum of `masses * over` crosses zero in each column."""
-    filled, sums = np.cumsum(masses, axis=0), np.cumsum(masses * over, axis=0)
+    filled = np.cumsum(masses, axis=0)
+    sums = np.cumsum(masses * over, axis=0)
     negative = sums < 0
     last = np.where(negative.any(axis=0), negative.argmax(axis=0), len(masses) - 1)[None, :]
     before = np.maximum(last - 1, 0)
-    mass, left = (
-        np.where(last == 0, 0.0, np.take_along_axis(values, before, axis=0))
-        for values in (filled, sums)
-    )
+    mass = np.where(last == 0, 0.0, np.take_along_axis(filled, before, axis=0))
+    left = np.where(last == 0, 0.0, np.take_along_axis(sums, before, axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         roots = mass - left / np.take_along_axis(over, last, axis=0)
     return np.asarray(np.where(negative.any(axis=0), roots[0], filled[-1]))
@@ -444,7 +449,8 @@ class _LeastLeakageCertificate(RequirementCertificate):
 
     def _check_value(self) -> Claim:
         """Check the claim that the value is the level of the mechanism."""
-        value, level = self.value, self.float_levels[0]["pml"]
+        value = self.value
+        level = self.float_levels[0]["pml"]
         near = abs(level - value) <= 1e-12 * max(1.0, value)
         sharp = value == self.privacy.limits.get("pml") and near
         text = f"the level of the mechanism is {value:.12g}"

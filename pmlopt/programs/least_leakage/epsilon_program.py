@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.numbers.arrays import FloatArray, Label
+from pmlopt.core.numbers.arrays import FloatArray, Labels
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.model.privacy import Requirement
@@ -65,14 +65,14 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
     """The level is minimised."""
 
     @property
-    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return the prior's letters, and the outputs where the utility fixes them."""
         if isinstance(self.prior, SymmetricPrior):
             return None, None
         return self.prior.labels, self.output_labels
 
     @cached_property
-    def output_labels(self) -> tuple[Label, ...] | None:
+    def output_labels(self) -> Labels | None:
         """Return the output labels; None where the solution determines their number."""
         if isinstance(self.utility, LinearUtility):
             return resolve_outputs(self.prior.labels, self.utility.fixed_outputs, self.outputs)

@@ -111,7 +111,8 @@ class EpsilonSearch:
     def _initialize_reached_level(self) -> None:
         """Initialize the upper end by the best constant, or by a mixture that just reaches the target."""
         program = self.program
-        constant, best = program.constant_matrix, program.best_matrix
+        constant = program.constant_matrix
+        best = program.best_matrix
         if constant is None or best is None:
             self._initialize_by_orbits()
             return
@@ -141,7 +142,8 @@ class EpsilonSearch:
         program = self.program.at(1.0)
         if not isinstance(program, SymmetricDesign):
             return
-        columns, gains = program.columns, program.centered_gains
+        columns = program.columns
+        gains = program.centered_gains
         still = columns.broadcast_outputs(
             np.eye(len(columns.orbits.outputs))[int(columns.mean_by_output(gains).argmax())],
             gains.shape,
@@ -218,7 +220,8 @@ class EpsilonSearch:
 
     def _solve_until_decided(self, level: float) -> None:
         """Solve the design at a level; with a smaller tolerance where the gap leaves it undecided."""
-        target, tolerance = self.program.reach, self.options.tolerance
+        target = self.program.reach
+        tolerance = self.options.tolerance
         decided = False
         # The factor of the tolerance of a design that is solved again, because its gap decides neither side.
         # The smallest tolerance that a design is solved with.
@@ -233,10 +236,14 @@ class EpsilonSearch:
             if math.isfinite(middle):
                 self.points[level] = middle
             if self._keep_if_better(certificate, level):
-                self.side, decided = 1, True
+                self.side = 1
+                decided = True
                 break
             if is_target_unreachable(certificate, target):
-                self.short, self.proof, self.side, decided = level, certificate, -1, True
+                self.short = level
+                self.proof = certificate
+                self.side = -1
+                decided = True
                 break
             if math.isfinite(bound):
                 self.blur = max(self.blur, bound - value)
@@ -294,7 +301,8 @@ class EpsilonSearch:
 
     def _choose_next_level(self, stalled: bool) -> float:
         """Choose the next level by a secant step, pushed past the root on the stalled side."""
-        low, high = self.short, self.reached_level
+        low = self.short
+        high = self.reached_level
         middle = (low + high) / 2
         tried = sorted(self.points, key=lambda level: abs(self.points[level]))[:2]
         if stalled or len(tried) < 2:
@@ -325,7 +333,8 @@ class EpsilonSearch:
         assert self.undecided is not None
         low, high = self.undecided
         allowed = self.program.compute_allowed_gap(self.options.tolerance)
-        below, above = low - self.short, self.reached_level - high
+        below = low - self.short
+        above = self.reached_level - high
         if below < 0 or above < 0:  # a later proof has passed them
             self.undecided = None
             return (self.short + self.reached_level) / 2
@@ -365,7 +374,8 @@ def search_epsilon(
     begin = time.perf_counter()
     search = EpsilonSearch(program, options)
     ending = search.run()
-    witness, proof = search.witness, search.proof
+    witness = search.witness
+    proof = search.proof
     if witness is None:
         why = f": {search.failures[-1]}" if search.failures else ""
         raise MethodError(f"no mechanism that reaches the target was found, {ending}{why}")

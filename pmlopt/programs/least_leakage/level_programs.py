@@ -65,10 +65,13 @@ class LevelProgram:
         """
         # The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros.
         least_coefficient = 4e-12
-        self.program, self._masses = program, program.max_output_probabilities
+        self.program = program
+        self._masses = program.max_output_probabilities
         self._set = rows
         self._letter, self._output, self._in_row, p = program.columns.list_pairs(program.allowed)
-        n, m, k = len(program.columns.masses), len(self._masses), len(self._letter)
+        n = len(program.columns.masses)
+        m = len(self._masses)
+        k = len(self._letter)
         # the numbers of rows, outputs and entries, and of d and its rows for each output
         self._size = n, m, k, *((0, 0) if self._set is None else self._set.rows.shape)
         # no entry can cost more than the floor allows in all: that is its natural unit
@@ -107,7 +110,9 @@ class LevelProgram:
         """
         n, m, k, count, _ = self._size
         short = 1 / n if self.program.floor is None else 2 * max(1.0, self._loss.max() / self._most)
-        entry, shorts, total = np.arange(k), k + m + m * count + np.arange(n), int(levels[-1]) + 1
+        entry = np.arange(k)
+        shorts = k + m + m * count + np.arange(n)
+        total = int(levels[-1]) + 1
         parts = [  # rows, columns and coefficients
             (self._letter, entry, self._in_row * self._unit),
             (n + entry, entry, np.ones(k)),
@@ -124,8 +129,10 @@ class LevelProgram:
         system = sparse.csc_array((values, (rows, columns)), shape=(total, k + m + m * count + n))
         ends = np.where(np.arange(total) < n, 1.0, 0.0)
         free = np.zeros(0, dtype=bool) if self._set is None else np.tile(self._set.equal, m)
-        below, above = np.zeros(system.shape[1]), np.full(system.shape[1], np.inf)
-        below[k + m : shorts[0]], above[k + m : shorts[0]] = -np.inf, np.where(free, np.inf, 0.0)
+        below = np.zeros(system.shape[1])
+        above = np.full(system.shape[1], np.inf)
+        below[k + m : shorts[0]] = -np.inf
+        above[k + m : shorts[0]] = np.where(free, np.inf, 0.0)
         losses = self._loss * self._unit / self._most
         return highs.build_columnwise_model(
             np.concatenate([losses, np.zeros(m + m * count), np.full(n, short)]),
@@ -159,12 +166,14 @@ class LevelProgram:
         self, exp_neg_level: float, deadline: Deadline
     ) -> ParameterSolution[LevelMultipliers]:
         """Solve the program at e^-epsilon."""
-        program, (n, m, k, _, size) = self.program, self._size
+        program = self.program
+        n, m, k, _, size = self._size
         # an output whose letters have less probability (under a prior of the set) leaks more: it cannot occur
         closed = self._masses < exp_neg_level * (1 - self.MASS_RTOL)
         self.model.fix_at_zero(self._peaks, closed)
         point = self.model.solve_at(exp_neg_level, deadline)
-        rows, gaining = point.duals[:n] / program.columns.masses, program.floor is not None
+        rows = point.duals[:n] / program.columns.masses
+        gaining = program.floor is not None
         laws = None
         if self._set is not None:
             parts = np.maximum(-point.duals[n + k : n + k + m * size], 0.0)
@@ -191,7 +200,8 @@ class PriorCutLevelProgram:
 
     def __init__(self, program: LeastLeakage) -> None:
         assert program.over is not None
-        self.program, self._over = program, program.over
+        self.program = program
+        self._over = program.over
         self._build(build_member_hull(program.over).laws)
         self._spent = 0
 
@@ -235,7 +245,9 @@ class BestGainPrograms:
 
     def __init__(self, program: LeastLeakage) -> None:
         assert program.floor is not None
-        self.program, self.floor, self.iterations = program, program.floor, 0
+        self.program = program
+        self.floor = program.floor
+        self.iterations = 0
         self.utility = ExpectedGain(program.floor.normalized_gains)
         # Newton's first steps need few digits. The last is a tenth of what a level proved to 1e-9 needs, and
         # as fine as the interior point gets.
@@ -295,7 +307,8 @@ class LargestMassPrograms:
     """The linear programs of the largest probability that allowed pairs can carry at a level."""
 
     def __init__(self, program: LeastLeakage) -> None:
-        self.program, self.iterations = program, 0
+        self.program = program
+        self.iterations = 0
 
     def solve_at(
         self, exp_neg_level: float, deadline: Deadline

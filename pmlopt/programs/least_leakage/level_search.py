@@ -86,7 +86,8 @@ def polish_vertex(laws: FloatArray, matrix: FloatArray, exp_neg_level: float) ->
     point = np.concatenate([largest[used], matrix[:, used][between], [exp_neg_level]])
     # four Newton steps go from an error of 1e-9 to that of rounding
     for _ in range(4):
-        values, at = point[:-1], point[-1]
+        values = point[:-1]
+        at = point[-1]
         left = np.concatenate([sums @ values - 1, (means @ values)[tight] - at * values[tight]])
         slopes = np.zeros((len(left), len(point)))
         slopes[:n, :-1] = sums
@@ -119,7 +120,9 @@ class LevelProgramFamily:
     """
 
     def __init__(self, program: LeastLeakage, ask: SolveAtLevel, blur: float = 0.0) -> None:
-        self.program, self.solve_at, self.blur = program, ask, blur
+        self.program = program
+        self.solve_at = ask
+        self.blur = blur
         # an output closes at the mass of its letters: the infeasibility jumps there
         self.marks = (
             np.unique(program.max_output_probabilities[program.max_output_probabilities > 0])
@@ -154,7 +157,7 @@ class LevelProgramFamily:
         if short.max() <= 1e-9:
             return matrix
         spread = program.uniform_mechanism if program.floor is None else build_best_allowed(program)
-        return np.asarray(matrix + program.columns.broadcast_letters(short) * spread)
+        return matrix + program.columns.broadcast_letters(short) * spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +297,8 @@ def build_support_multipliers(program: LeastLeakage) -> LevelMultipliers:
 
     Over a set of priors it is the output with the largest of its letters' least probabilities.
     """
-    columns, shape = program.columns, program.allowed.shape
+    columns = program.columns
+    shape = program.allowed.shape
     best = columns.max_by_letter(
         np.where(
             program.allowed, columns.broadcast_outputs(program.max_output_probabilities, shape), 0.0

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.core.numbers.argument_checks import check_one_for_each
-from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, check_real
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Labels, check_real
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
@@ -68,7 +68,7 @@ class LeastLeakage(Program[LevelCertificate]):
     """
 
     prior: Prior
-    outputs: tuple[Label, ...]
+    outputs: Labels
     allowed: BoolArray
     floor: NormalizedFloor | None
     exp_neg_epsilon: cp.Parameter
@@ -77,7 +77,7 @@ class LeastLeakage(Program[LevelCertificate]):
     """The level is minimised."""
 
     @property
-    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return the labels of the mechanism's rows (letters) and columns (outputs)."""
         return self.prior.labels, self.outputs
 
@@ -179,7 +179,7 @@ class SymmetricLeastLeakage(LeastLeakage):
     sampled_pairs: int = 0
 
     @property
-    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return no labels: a mechanism by orbits is no matrix."""
         return None, None
 
@@ -258,7 +258,7 @@ def worst_case_utility(
 
 
 def build_least_leakage(
-    prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...], over: PriorSet | None = None
+    prior: Prior, allowed: BoolArray, outputs: Labels, over: PriorSet | None = None
 ) -> LeastLeakage:
     """Build the design of least PML level on a set of allowed pairs.
 
@@ -370,7 +370,8 @@ def least_leakage(  # type: ignore[misc]  # the second argument may be either
     """
     if utility is None:
         privacy, utility = None, cast("UtilityLike | None", privacy)
-    known, chosen = as_prior(prior), _check_utility(utility)
+    known = as_prior(prior)
+    chosen = _check_utility(utility)
     target = _choose_target(chosen, reach, expected, worst)
     family = parse_family(cast("Family | None", privacy), over, about)
     of_pairs = isinstance(chosen, LinearUtility) and type(family) is PML
@@ -464,7 +465,8 @@ def _build_symmetric(
     """Build the least-level search for an expected utility on orbits of pairs."""
     space = prior.make_pairs(utility.shape)
     table = utility.evaluate_on_orbits(space)
-    columns, allowed = OrbitColumns.from_space(space, PML(0.0)), np.ones(table.shape, dtype=bool)
+    columns = OrbitColumns.from_space(space, PML(0.0))
+    allowed = np.ones(table.shape, dtype=bool)
     floor = _check_reachable(
         NormalizedFloor(columns, allowed, ExpectedUtilityFloor(utility.maximised, table, expected))
     )
@@ -503,7 +505,7 @@ def _check_allowed_outputs(
         )
 
 
-def _resolve_labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
+def _resolve_labels(prior: Prior, count: int, outputs: Outputs) -> Labels:
     """Return the output labels; raise an error where their number is not that of the columns."""
     letters = resolve_outputs(prior.labels, count, outputs)
     check_one_for_each(
@@ -532,8 +534,12 @@ def _express_matrix(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
 
 def _build_model(program: LeastLeakage) -> CvxpyModel:
     """Build the cvxpy model of the total violation of the demands at a level."""
-    columns, allowed, floor, over = program.columns, program.allowed, program.floor, program.over
-    n, m = len(columns.masses), len(columns.mean_by_output(allowed))
+    columns = program.columns
+    allowed = program.allowed
+    floor = program.floor
+    over = program.over
+    n = len(columns.masses)
+    m = len(columns.mean_by_output(allowed))
     letter, output, in_row, in_law = columns.list_pairs(allowed)
     k = len(letter)
     by_letter = sparse.csr_array((in_row, (letter, np.arange(k))), shape=(n, k))

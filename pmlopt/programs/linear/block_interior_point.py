@@ -1,9 +1,9 @@
 """The interior point in column blocks, as a method for linear designs.
 
-Not faster, under PML at 1 nat with random gains and 400 or 1,000 letters: up to three centrality corrections
-for each factorization, a second-order term scaled by the lengths of the predictor (109 iterations in place of
-81), steps of 95 or 99 % of the way to the boundary (111 and 114), columns left out by their mass, and double
-precision throughout (four times as long).
+Not faster, under PML at 1 nat with random gains and 400 or 1,000 letters: corrections of centrality where
+fewer than 600 equations are factored, a second-order term scaled by the lengths of the predictor (109
+iterations in place of 81), steps of 95 or 99 % of the way to the boundary without corrections (111 and 114),
+columns left out by their mass, and double precision throughout (four times as long).
 """
 
 from __future__ import annotations

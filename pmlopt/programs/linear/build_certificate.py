@@ -13,7 +13,7 @@ import numpy as np
 
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.numbers.arrays import FloatArray, bound_sum_rounding
-from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.mechanism import Mechanism, wrap_checked_matrix
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.errors import MechanismError
@@ -185,7 +185,7 @@ def certify_linear(
     """
     fixed = _repair_for_program(program, matrix)
     fixed.matrix.setflags(write=False)  # it is nobody else's, and not copied
-    mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
+    mechanism = wrap_checked_matrix(fixed.matrix, program.prior.labels, program.outputs)
     gains, constant, residuals, added = (
         _price_added(program, fixed.matrix)
         if program.added
@@ -210,7 +210,7 @@ def certify_linear(
         prior=program.prior,
         privacy=program.privacy,
         mechanism=mechanism,
-        value=program.compute_value(fixed.matrix),
+        value=program.compute_value(fixed.matrix, gain),
         bound=program.compute_bound(constant + proof.bound),
         multipliers=proof.rho,
         maximised=program.maximised,
@@ -394,11 +394,11 @@ def _candidate_multipliers(
 ) -> Iterator[FloatArray]:
     """Iterate over multipliers to try: the solver's, each letter's own gain, and others for rare letters."""
     columns = program.columns
-    own = columns.mean_by_letter(gains, lifts)
     if given is None or not np.isfinite(given).all():
-        yield own
+        yield columns.mean_by_letter(gains, lifts)
         return
-    yield from (given, own)
+    yield given
+    yield columns.mean_by_letter(gains, lifts)
     for rare in RARE_PROBABILITIES:
         if (columns.masses < rare).any():
             yield np.where(columns.masses < rare, columns.max_by_letter(gains), given)

@@ -229,7 +229,12 @@ class _ExpectationCertificate(RequirementCertificate):
     @cached_property
     def _value_rounding(self) -> float:
         """Return what rounding may have taken off the value."""
-        return self.columns.bound_value_rounding(self.table, self.lifts)
+        return self.columns.bound_value_rounding(self.table, self.lifts, self._expected_value)
+
+    @cached_property
+    def _expected_value(self) -> float:
+        """Return the expectation of the table under the mechanism."""
+        return self.columns.compute_expectation(self.table, self.lifts)
 
     @property
     def value_name(self) -> str:
@@ -238,8 +243,8 @@ class _ExpectationCertificate(RequirementCertificate):
 
     def _check_value(self) -> Claim:
         """Check the claim that the value is the expectation of the table under the mechanism."""
-        found = self.columns.compute_expectation(self.table, self.lifts)
-        return check_value(self.value, found, self._value_rounding, name=self.value_name)
+        found, rounding = self._expected_value, self._value_rounding
+        return check_value(self.value, found, rounding, name=self.value_name)
 
     def _check_constraints(self) -> tuple[Claim, ...]:
         """Check the claims that the mechanism meets the constraints that were added."""
@@ -261,10 +266,11 @@ class _ExpectationCertificate(RequirementCertificate):
     def _recompute_bound(self, rho: FloatArray) -> float:
         """Compute what the multipliers and the dual certificate prove, in the units of the table."""
         columns = self.columns
-        centred = columns.center_table(self.table, self.maximised)
+        least = columns.min_by_letter(self.table)
+        centred = columns.center_table(self.table, self.maximised, least)
         gains, extra = price_constraints(self.added_rows or (), centred, columns.masses)
         # in rational arithmetic: the common part of a table may dwarf what differs
-        constant = columns.exact_letter_mean(columns.min_by_letter(self.table))
+        constant = columns.exact_letter_mean(least)
         bound = (
             columns.dual_bound(gains, rho, self.witness)
             if self.witness
@@ -337,8 +343,8 @@ class LinearCertificate(_ExpectationCertificate, DesignCertificate):
         }
         return replace(self, **proof)
 
-    @property
-    def columns(self) -> DenseColumns:
+    @cached_property
+    def columns(self) -> DenseColumns:  # type: ignore[override]
         """Return the dense columns under the requirement."""
         return DenseColumns(self.prior, self.privacy)
 

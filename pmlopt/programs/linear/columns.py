@@ -120,10 +120,11 @@ class ColumnSystem(ABC):
         It is rounded as bounds are: a value that reaches its bound is the same float.
         """
         least = self.min_by_letter(table)
+        gains = self.center_table(table, maximised, least)
         return self.compute_centered_value(
             table,
             (least, self.exact_letter_mean(least)),
-            self.center_table(table, maximised),
+            self.compute_expectation(gains, lifts),
             maximised,
             lifts,
         )
@@ -132,32 +133,37 @@ class ColumnSystem(ABC):
         self,
         table: FloatArray,
         offsets: tuple[FloatArray, Fraction],
-        gains: FloatArray,
+        gain: float,
         maximised: bool,
         lifts: FloatArray,
     ) -> float:
-        """Compute the expected utility from a table that is centred already; see `compute_value`.
+        """Compute the expected utility from the expected gain of a centred table; see `compute_value`.
 
         Args:
             table: the values.
             offsets: (N,) the least value of each letter, and their mean.
-            gains: the table less these, with the sign that makes more better.
+            gain: the expectation of the table less these, with the sign that makes more better.
             maximised: whether the table holds gains.
             lifts: the mechanism.
         """
-        # larger row minima would drown the digits of the values that occur
-        offset = float(self.masses @ np.abs(offsets[0]))
-        if offset and offset > 8 * self._expect_sizes(table, lifts):
-            # the digits of the least values would drown those that occur: beyond what is allowed for
-            return self.compute_expectation(table, lifts)
-        return round_outward(offsets[1], self.compute_expectation(gains, lifts), maximised)
+        # larger row minima would drown the digits of the values that occur; without negative ones none are
+        if offsets[0].min() < 0:
+            offset = float(self.masses @ np.abs(offsets[0]))
+            if offset > 8 * self._expect_sizes(table, lifts):
+                # the digits of the least values would drown those that occur: beyond what is allowed for
+                return self.compute_expectation(table, lifts)
+        return round_outward(offsets[1], gain, maximised)
 
-    def bound_value_rounding(self, table: FloatArray, lifts: FloatArray) -> float:
-        """Bound the rounding error of an expected utility.
+    def bound_value_rounding(
+        self, table: FloatArray, lifts: FloatArray, expected: float | None = None
+    ) -> float:
+        """Bound the rounding error of an expected utility, which is given where it is known.
 
         It is in units of the terms of the sum: an entry at a pair that never occurs has no part in it.
         """
-        return bound_sum_rounding(sum(table.shape), self._expect_sizes(table, lifts))
+        if expected is None or table.min() < 0:
+            expected = self._expect_sizes(table, lifts)
+        return bound_sum_rounding(sum(table.shape), expected)
 
     def _expect_sizes(self, table: FloatArray, lifts: FloatArray) -> float:
         """Compute the expected absolute value of a table; one without negative entries is not copied."""
@@ -175,10 +181,12 @@ class ColumnSystem(ABC):
         """Compute the (N,) maximum over outputs of values on pairs, for each letter."""
         return -self.min_by_letter(-values)
 
-    def center_table(self, table: FloatArray, maximised: bool) -> FloatArray:
-        """Convert a utility table to gains with a row minimum of zero."""
+    def center_table(
+        self, table: FloatArray, maximised: bool, least: FloatArray | None = None
+    ) -> FloatArray:
+        """Convert a utility table to gains with a row minimum of zero, from the (N,) minima where known."""
         # adding a number to a row of the table shifts every mechanism's value alike
-        least = self.min_by_letter(table)
+        least = self.min_by_letter(table) if least is None else least
         if not least.any():
             return table if maximised else -table
         found = table - self.broadcast_letters(least)
@@ -240,11 +248,13 @@ class DenseColumns(ColumnSystem):
 
     def min_by_letter(self, values: FloatArray) -> FloatArray:
         """Compute the (N,) minimum over outputs of values on pairs, for each letter."""
-        return np.asarray(values.min(axis=1))
+        least: FloatArray = values.min(axis=1)
+        return least
 
     def max_by_letter(self, values: FloatArray) -> FloatArray:
         """Compute the (N,) maximum over outputs of values on pairs, for each letter."""
-        return np.asarray(values.max(axis=1))
+        largest: FloatArray = values.max(axis=1)
+        return largest
 
     def mean_by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
         """Compute the (N,) conditional expectation of values for each letter, under a mechanism."""

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -288,11 +289,35 @@ def read_multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | 
 
 @dataclass(frozen=True, eq=False)
 class _Form:
-    """A closed-form mechanism by name, with its columns and their outputs where several share an output."""
+    """A closed-form mechanism by name.
+
+    Attributes:
+        name: of the form.
+        letter_gains: (N,) what it gains on each letter.
+        build: builds its matrix, which many of them do not need.
+        parts: its columns and their outputs where several share an output.
+    """
 
     name: str
-    matrix: FloatArray
+    letter_gains: FloatArray
+    build: Callable[[], FloatArray]
     parts: tuple[FloatArray, IntArray] | None = None
+
+    @classmethod
+    def from_matrix(
+        cls,
+        name: str,
+        matrix: FloatArray,
+        gains: FloatArray,
+        parts: tuple[FloatArray, IntArray] | None = None,
+    ) -> _Form:
+        """Build the form of a matrix."""
+        return cls(name, sum_row_products(gains, matrix), lambda: matrix, parts)
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """Return the (N, M) mechanism."""
+        return self.build()
 
 
 def find_known_optimum(
@@ -313,7 +338,7 @@ def find_known_optimum(
     if (is_dense and bounds > 40_000) or deadline.expired_for(-SECONDS_A_PAIR * bounds):
         return None
     gains, near = program.centered_gains, CLOSED_FORM_GAP * program.scale
-    found, seconds = list_feasible_forms(program), SECONDS_A_PRICE * bounds
+    found, seconds = list_feasible_forms(program, only_optimal=True), SECONDS_A_PRICE * bounds
     # a form below another feasible one by more than rounding cannot be optimal
     max_gain = max(found, key=itemgetter(0))[0]
     # with thousands of letters rounding is all that is left, and no other solution has less of it
@@ -331,8 +356,9 @@ def find_known_optimum(
             begin = deadline.read()
             above = program.columns.unrounded_bound(gains, multipliers) - gain
             seconds = deadline.read() - begin
-            proved = above + program.columns.bound_rounding(gains, multipliers)
-            if above <= near and proved <= max_gap:
+            if above > near:
+                continue
+            if above + program.columns.bound_rounding(gains, multipliers) <= max_gap:
                 value = program.columns.compute_expectation(program.table, form.matrix)
                 return KnownOptimum(form.name, form.matrix, value, multipliers)
     return None
@@ -355,12 +381,19 @@ def find_better_form(program: LinearDesign, certificate: LinearCertificate) -> F
     return form.matrix if best > gain else None
 
 
-def list_feasible_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
-    """List the feasible closed forms, but those below an earlier one, with their expected gains."""
+def list_feasible_forms(
+    program: LinearDesign, only_optimal: bool = False
+) -> list[tuple[float, _Form]]:
+    """List the feasible closed forms, but those below an earlier one, with their expected gains.
+
+    Args:
+        program: the design.
+        only_optimal: whether forms that cannot be optimal may be left out.
+    """
     found: list[tuple[float, _Form]] = []
     prior, near, best = program.prior, CLOSED_FORM_GAP * program.scale, -math.inf
-    for form in _iterate_candidates(program):
-        gain = program.columns.compute_expectation(program.centered_gains, form.matrix)
+    for form in _iterate_candidates(program, only_optimal):
+        gain = float(program.columns.masses @ form.letter_gains)
         # a form below another one by more than rounding is not kept: it has the size of a mechanism
         if gain < best - near:
             continue
@@ -371,14 +404,17 @@ def list_feasible_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
     return found
 
 
-def _iterate_candidates(program: LinearDesign) -> Iterator[_Form]:
+def _iterate_candidates(program: LinearDesign, only_optimal: bool) -> Iterator[_Form]:
     """Yield the closed forms that may be optimal for a program."""
     prior, gains = program.prior, program.centered_gains
-    yield _Form("constant", build_best_constant(prior.probabilities, gains))
+    best = int((prior.probabilities @ gains).argmax())
+    build_constant = partial(build_best_constant, prior.probabilities, gains)
+    yield _Form("constant", gains[:, best].copy(), build_constant)
     # forms of so many entries are built only where they may be optimal
     many = gains.size > 40_000
     if not many or _may_be_deterministic(program):
-        yield _Form("deterministic", build_best_deterministic(gains))
+        largest = program.columns.max_by_letter(gains)
+        yield _Form("deterministic", largest, partial(build_best_deterministic, gains))
     # the other forms have a column for each letter
     if prior.size > len(program.outputs):
         return
@@ -387,22 +423,23 @@ def _iterate_candidates(program: LinearDesign) -> Iterator[_Form]:
     ):  # privacy has no labels: who values a column has it
         is_large = many and form.matrix.shape == gains.shape
         if is_large and _keeps_labels(prior.pmf, form.matrix, gains):
-            yield _Form(name, form.matrix)
+            yield _Form.from_matrix(name, form.matrix, gains)
             continue
         # (K, M): what each column of the form gains if it is labelled by each output
         gains_by_output = (prior.pmf[:, None] * form.matrix).T @ gains
         columns, outputs = np.arange(len(gains_by_output)), gains_by_output.argmax(axis=1)
         if name == "geometric":  # several to one maybe
             matrix = form.matrix @ (np.arange(gains_by_output.shape[1]) == outputs[:, None])
-            yield _Form(name, np.asarray(matrix), (form.matrix, outputs))
+            yield _Form.from_matrix(name, np.asarray(matrix), gains, (form.matrix, outputs))
             continue
         if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
-            if is_large and _needs_merged_outputs(gains_by_output, CLOSED_FORM_GAP * program.scale):
+            near = CLOSED_FORM_GAP * program.scale
+            if (is_large or only_optimal) and _needs_merged_outputs(gains_by_output, near):
                 continue
             columns, outputs = optimize.linear_sum_assignment(gains_by_output, maximize=True)
         matrix = np.zeros(program.table.shape)
         matrix[:, outputs] = form.matrix[:, columns]
-        yield _Form(name, matrix)
+        yield _Form.from_matrix(name, matrix, gains)
 
 
 def _needs_merged_outputs(gains_by_output: FloatArray, near: float) -> bool:
@@ -458,8 +495,7 @@ def _iterate_multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatAr
     The last comes first where a bound takes linear programs: of a form that is optimal, each column gains
     nothing over the multipliers.
     """
-    gains = program.centered_gains
-    own = sum_row_products(form.matrix, gains)
+    gains, own = program.centered_gains, form.letter_gains
     # these prove the form if any do: of the largest gains no output gains more, and where a constant is
     # strictly within the bound, its column must gain the same on each letter over the multipliers
     if form.name == "deterministic" or (form.name == "constant" and _has_interior(program)):

@@ -84,7 +84,7 @@ class ExpectationProgram(Program[C_co]):
     def centered_gains(self) -> FloatArray:
         """Return the utility table as gains with a row minimum of zero."""
         # a view, since it may be the table itself, which stays as it is
-        centred = self.columns.center_table(self.table, self.maximised).view()
+        centred = self.columns.center_table(self.table, self.maximised, self.row_offsets).view()
         centred.setflags(write=False)
         return centred
 
@@ -100,8 +100,8 @@ class ExpectationProgram(Program[C_co]):
         """Return the exact prior mean of the row offsets, the constant part of the utility."""
         return self.columns.exact_letter_mean(self.row_offsets)
 
-    @property
-    def rounding_gap(self) -> float:
+    @cached_property
+    def rounding_gap(self) -> float:  # type: ignore[override]
         """Return the gap that rounding alone may leave where it exceeds the tolerance; else 0.
 
         Where only a rare letter can gain, the scale is far below the gains, and the rounding of a bound is
@@ -119,12 +119,12 @@ class ExpectationProgram(Program[C_co]):
         """Convert an expected centred gain to the user's utility."""
         return self.float_constant + gain if self.maximised else self.float_constant - gain
 
-    def compute_value(self, lifts: FloatArray) -> float:
-        """Compute the utility of a mechanism, in the user's units."""
+    def compute_value(self, lifts: FloatArray, gain: float | None = None) -> float:
+        """Compute the utility of a mechanism, in the user's units, from its centred gain where known."""
+        if gain is None:
+            gain = self.columns.compute_expectation(self.centered_gains, lifts)
         offsets = self.row_offsets, self.exact_constant
-        return self.columns.compute_centered_value(
-            self.table, offsets, self.centered_gains, self.maximised, lifts
-        )
+        return self.columns.compute_centered_value(self.table, offsets, gain, self.maximised, lifts)
 
     def compute_bound(self, centered_bound: float) -> float:
         """Convert a bound on the expected centred gain to one on the utility, rounded safely."""

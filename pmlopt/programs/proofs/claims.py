@@ -61,7 +61,8 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Exact
         raise ProgramError(
             "a constraint that was added to the design is not linear in the mechanism: prove it without"
         )
-    program, slack = MechanismProgram(certificate.prior, certificate.mechanism, above=above), ZERO
+    program = MechanismProgram(certificate.prior, certificate.mechanism, above=above)
+    slack = ZERO
     names = make_names([one.name for one in certificate.added_rows])
     for name, one in zip(names, certificate.added_rows, strict=True):
         own = program.add_affine_rows(name, one.coefficients, one.offset.tolist(), equal=one.equal)
@@ -89,7 +90,8 @@ def _(certificate: LinearCertificate) -> Iterator[ProvedProgram]:
     program, _ = _build_design(certificate, above=True)
     duals = prove_bound(program, program.costs)
     exact = program.sign * program.sum_right_sides(duals)
-    bound, gap = round_digits(exact, 15, up=is_gain), round_digits(abs(exact - value), 2, up=True)
+    bound = round_digits(exact, 15, up=is_gain)
+    gap = round_digits(abs(exact - value), 2, up=True)
     names = {"more": more, "relation": relation}
     text = format_sentence("optimum", **names, bound=bound, gap=gap, slack=slack)
     yield ProvedProgram("optimum", program, text, duals)
@@ -103,14 +105,16 @@ def _add_target(program: ExactProgram, value: float, *, relaxed: bool = False) -
     target = {column: -value for column, value in program.costs.items()}
     right = Fraction(-program.sign * value)
     slack = max(program.evaluate(target) - right, ZERO) if relaxed else ZERO
-    program.sign, program.objective = 1, {}
+    program.sign = 1
+    program.objective = {}
     program.add_row("target[all]", target, right + slack)
     return slack
 
 
 def _describe_demand(certificate: LevelCertificate) -> str:
     """Describe what a least leakage demands next to the level."""
-    expected, found = certificate.expected, []
+    expected = certificate.expected
+    found = []
     if expected is not None:
         name = "expected-gain" if expected.maximised else "expected-loss"
         found.append(format_sentence(name, value=expected.value))
@@ -133,7 +137,8 @@ def _build_level(certificate: LevelCertificate, level: float, *, above: bool) ->
 
 def _prove_level(certificate: LevelCertificate, level: float) -> ProvedProgram:
     """Prove that a mechanism has a level and meets what is demanded, the target up to rounding."""
-    program, text = _build_level(certificate, level, above=False), ""
+    program = _build_level(certificate, level, above=False)
+    text = ""
     if certificate.expected is not None:
         slack = _add_target(program, certificate.expected.value, relaxed=True)
         text = _describe_slack("rounded-target", slack)
@@ -163,8 +168,11 @@ def _contradict_level(
     for all columns together; by the law of an output it is not for a column of it within the level.
     """
     assert certificate.multipliers is not None
-    shares, values = np.array(program.shares), _to_fractions(certificate.multipliers)
-    price, target, gains = ZERO, ZERO, np.full(certificate.allowed.shape, ZERO)
+    shares = np.array(program.shares)
+    values = _to_fractions(certificate.multipliers)
+    price = ZERO
+    target = ZERO
+    gains = np.full(certificate.allowed.shape, ZERO)
     if (floor := certificate.normalized_floor) is not None:
         price = Fraction(max(certificate.weight, 0.0)) / Fraction(floor.unit)
         gains = price * program.sign * _to_fractions(floor.expected.table)
@@ -174,13 +182,16 @@ def _contradict_level(
         _add_target(program, floor.expected.value)
     step = max(shares * abs(values)) / 2**100
     mean = shares @ values + target - step
-    found, costs = [ZERO] * len(program.rows), shares[:, None] * (values[:, None] + gains - mean)
-    found[-1], found[: len(shares)] = price, shares * (mean - values)
+    found = [ZERO] * len(program.rows)
+    costs = shares[:, None] * (values[:, None] + gains - mean)
+    found[-1] = price
+    found[: len(shares)] = shares * (mean - values)
     places = {row.name: place for place, row in enumerate(program.rows)}
     for y, least_mean in enumerate(program.least_means.values()):
         law, multipliers = least_mean.prove(certificate.get_law(y))
         used = np.flatnonzero(certificate.allowed[:, y])
-        own, raised = costs[used, y], ratio * np.array(law)[used]
+        own = costs[used, y]
+        raised = ratio * np.array(law)[used]
         if (size := find_least_size(own, raised)) is None:
             return None
         for x, value in zip(used.tolist(), own + size * raised, strict=True):
@@ -209,7 +220,8 @@ def _(certificate: LevelCertificate) -> Iterator[ProvedProgram]:
 @iterate_proofs.register
 def _(certificate: ThresholdCertificate) -> Iterator[ProvedProgram]:
     """Prove that the threshold is kept, and that the next one is not within the level."""
-    level, beyond = max(certificate.epsilon, certificate.kept.value), certificate.beyond
+    level = max(certificate.epsilon, certificate.kept.value)
+    beyond = certificate.beyond
     text = format_sentence("rank", level=level, rank=certificate.threshold)
     yield replace(_prove_level(certificate.kept, level), sentence=text)
     if beyond is not None and (proof := _refute_level(beyond, certificate.epsilon)) is not None:
@@ -221,7 +233,9 @@ def _(certificate: ThresholdCertificate) -> Iterator[ProvedProgram]:
 @iterate_proofs.register
 def _(certificate: LeastEpsilonCertificate) -> Iterator[ProvedProgram]:
     """Prove that the target is reached, and, of linear utilities, that it is not at the bound."""
-    value, level, reach = certificate.value, certificate.bound, certificate.reach
+    value = certificate.value
+    level = certificate.bound
+    reach = certificate.reach
     first = next(iterate_proofs(certificate.witness))
     text = format_sentence("reached", sentence=first.sentence, level=value, target=reach)
     yield replace(first, sentence=text, level=value)
@@ -249,14 +263,19 @@ def _build_post_processing(
             "an envelope over a set of priors is no single linear program: prove it for one prior"
         )
     exact = RationalMechanism.from_floats(certificate.prior, certificate.mechanism.matrix)
-    unit, program = Fraction(1, exact.total), ExactProgram(above)
-    columns, law, ratio = exact.columns * unit, exact.laws[0] * unit, program.get_power(level)
+    unit = Fraction(1, exact.total)
+    program = ExactProgram(above)
+    columns = exact.columns * unit
+    law = exact.laws[0] * unit
+    ratio = program.get_power(level)
     given = scale_to_integers(certificate.attack.matrix) * ONE
     given = given / given.sum(axis=1)[:, None]
     # an outcome leaks through the letter of which it is likeliest
-    joint, letters = columns @ given, make_names(certificate.prior.labels)
+    joint = columns @ given
+    letters = make_names(certificate.prior.labels)
     leaking = (joint.max(axis=0) >= ratio * (law @ given)).astype(bool)
-    outputs, used = make_names(certificate.mechanism.outputs), np.flatnonzero(law)
+    outputs = make_names(certificate.mechanism.outputs)
+    used = np.flatnonzero(law)
     for x, (letter, column) in enumerate(zip(letters, columns, strict=True)):
         own = given[:, leaking & (joint.argmax(axis=0) == x)].sum(axis=1)
         cells = [program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used]
@@ -276,10 +295,14 @@ def _(certificate: EnvelopeCertificate | ProcessedFailureCertificate) -> Iterato
     Of an envelope, it is at least delta at the value, and less next to the bound.
     """
     if isinstance(certificate, EnvelopeCertificate):
-        kind, level, delta = "envelope", certificate.value, certificate.delta
+        kind = "envelope"
+        level = certificate.value
+        delta = certificate.delta
         levels = _iterate_levels(certificate.bound, 1)
     else:
-        kind, level, delta = "mass", certificate.epsilon, math.inf
+        kind = "mass"
+        level = certificate.epsilon
+        delta = math.inf
         levels = iter([level])
     claims_level = delta < math.inf
     program = _build_post_processing(certificate, level, above=True)

@@ -30,9 +30,11 @@ def prove_bound(program: ExactProgram, costs: Terms) -> list[Fraction]:
     for column, mean in program.least_means.items():
         if mean.letters:
             # as much as the variable needs, of a law of the set near the multipliers
-            size = sum((-value * found[row] for row, value in entries[column] if value < 0), ZERO)
+            needs = (-value * found[row] for row, value in entries[column] if value < 0)
+            size = sum(needs, ZERO)
             law = np.array([float(found[row] / size) if size else 1.0 for row in mean.letters])
-            for row, share in mean.prove(law)[1].items():
+            _, shares = mean.prove(law)
+            for row, share in shares.items():
                 found[row] = size * share
     complete_multipliers(program, costs, found, grid)
     return found
@@ -49,7 +51,8 @@ def complete_multipliers(
     Raises:
         SolverError: a variable that no row supports lacks something.
     """
-    entries, supports = program.entries_by_column, _find_supports(program)
+    entries = program.entries_by_column
+    supports = _find_supports(program)
     for column in reversed(range(len(program.columns))):
         products = (value * found[row] for row, value in entries[column])
         lack = costs.get(column, ZERO) - sum(products, ZERO)
@@ -95,7 +98,8 @@ def _find_multipliers(program: ExactProgram, costs: Terms) -> tuple[list[Fractio
     lacks = list_lacks()
     unit = _round_to_power_of_two(lacks)
     tight, basic = _find_basis(program, np.array([float(lack / unit) for lack in lacks]))
-    system = sparse.linalg.splu(_to_sparse(program)[tight][:, basic].T.tocsc())
+    basis = _to_sparse(program)[tight][:, basic]
+    system = sparse.linalg.splu(basis.T.tocsc())
     # each step has some digits of what the steps before it left
     for _ in range(5):
         lacks = np.array(list_lacks())[basic].tolist()
@@ -152,7 +156,8 @@ def _find_supports(program: ExactProgram) -> list[list[tuple[Fraction, int]]]:
     """
     found: list[list[tuple[Fraction, int]]] = [[] for _ in program.columns]
     for place, row in enumerate(program.rows):
-        cost = abs(row.right) - sum((value for value in row.terms.values() if value < 0), ZERO)
+        negative = (value for value in row.terms.values() if value < 0)
+        cost = abs(row.right) - sum(negative, ZERO)
         for column in sorted(row.terms, reverse=True):
             if row.terms[column] < 0:
                 break

@@ -14,7 +14,8 @@ from pmlopt.errors import ProgramError
 from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
 from pmlopt.solvers.mps import NamedProgram, NamedRow, scale_to_integers
 
-ZERO, ONE = Fraction(0), Fraction(1)
+ZERO = Fraction(0)
+ONE = Fraction(1)
 
 Terms = dict[int, Fraction]
 """The coefficients of a row or of the objective, by the place of the column; none is zero."""
@@ -181,7 +182,8 @@ class ProvedProgram:
     @property
     def proved_range(self) -> tuple[str, str]:
         """Return between which numbers the optimum is proved to be."""
-        value, is_maximised = str(self.program.value), self.program.sign > 0
+        value = str(self.program.value)
+        is_maximised = self.program.sign > 0
         if self.bound is None:
             return (value, "inf") if is_maximised else ("-inf", value)
         return (value, str(self.bound)) if is_maximised else (str(self.bound), value)
@@ -205,7 +207,8 @@ def _format_terms(terms: Mapping[int, Fraction]) -> str:
 
 def iterate_vipr_lines(proved: ProvedProgram) -> Iterator[str]:
     """Yield the lines of a certificate in the format VIPR 1.0, signs of variables first."""
-    program, columns = proved.program, len(proved.program.columns)
+    program = proved.program
+    columns = len(proved.program.columns)
     yield f"% {proved.sentence}"
     yield f"VER 1.0\nVAR {columns}"
     yield from program.columns
@@ -228,8 +231,10 @@ def iterate_vipr_lines(proved: ProvedProgram) -> Iterator[str]:
 
 def _format_derivation(proved: ProvedProgram) -> str:
     """Return the bound, or the contradiction, as one combination of the rows."""
-    program, sign = proved.program, proved.program.sign
-    left, costs = f"bound {'L' if sign > 0 else 'G'} {proved.bound} OBJ", program.costs
+    program = proved.program
+    sign = proved.program.sign
+    left = f"bound {'L' if sign > 0 else 'G'} {proved.bound} OBJ"
+    costs = program.costs
     if proved.bound is None:
         left, costs = f"contradiction L {program.sum_right_sides(proved.duals)} 0", {}
     # the signs of variables are the first rows, with `at least`

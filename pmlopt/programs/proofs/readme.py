@@ -47,10 +47,12 @@ def build_readme(certificate: Certificate, proofs: list[ProvedProgram]) -> str:
     subject: Certificate = getattr(certificate, "kept", certificate)
     if isinstance(certificate, LeastEpsilonCertificate):
         subject = certificate.witness
-    prior, mechanism = subject.listed_prior, subject.mechanism
+    prior = subject.listed_prior
+    mechanism = subject.mechanism
     assert prior is not None  # there are proofs of listed priors only
     goal = getattr(subject, "expected", subject)
-    word, table = "gains" if getattr(goal, "maximised", True) else "losses", ""
+    word = "gains" if getattr(goal, "maximised", True) else "losses"
+    table = ""
     if hasattr(goal, "table"):
         rows = _format_rows(prior, goal.table, "the objective, times the prior")
         table = f"\n{format_sentence('table', word=word)}\n\n{rows}\n"
@@ -91,7 +93,8 @@ def _name_labels(labels: Sequence[Label]) -> Iterator[tuple[str, str]]:
 
 def _format_letters(prior: Prior) -> str:
     """Format the prior letter by letter, as the rationals of the rows."""
-    total, letters = sum(prior.weights), zip(_name_labels(prior.labels), prior.weights, strict=True)
+    total = sum(prior.weights)
+    letters = zip(_name_labels(prior.labels), prior.weights, strict=True)
     return "\n".join(
         f"| {label} | {name} | {weight} | {float(Fraction(weight) / total):.9g} |"
         for (label, name), weight in letters
@@ -108,7 +111,8 @@ def _format_rows(prior: Prior, table: FloatArray, place: str) -> str:
 
 def _format_program(proved: ProvedProgram) -> str:
     """Format the size of a linear program, what it optimises, and its powers of e."""
-    program, powers = proved.program, []
+    program = proved.program
+    powers = []
     side = "above" if program.above else "below"
     for exponent, ratio in program.powers.items():
         off = 2 * float(abs(Fraction(Context(prec=70).exp(Decimal(exponent))) - ratio)) + 1e-60

@@ -45,7 +45,8 @@ class MechanismProgram(ExactProgram):
         super().__init__(above)
         self.weights = prior.integer_weights
         self.shares = [Fraction(weight) / self.weights.sum() for weight in prior.weights]
-        self.letters, self.outputs = make_names(prior.labels), make_names(mechanism.outputs)
+        self.letters = make_names(prior.labels)
+        self.outputs = make_names(mechanism.outputs)
         self._laws: dict[int, int] = {}
         for letter, row in zip(self.letters, mechanism.matrix.tolist(), strict=True):
             pairs = zip(self.outputs, row, strict=True)
@@ -86,7 +87,8 @@ class MechanismProgram(ExactProgram):
         if y not in self._laws:
             column = self.define(f"q[{self.outputs[y]}]", self.weigh(y, self.shares))
             proof = self.shares, {len(self.rows) - 1: ONE}
-            self._laws[y], self.least_means[column] = column, LeastMean(lambda _: proof)
+            self._laws[y] = column
+            self.least_means[column] = LeastMean(lambda _: proof)
         return self._laws[y]
 
     def add_excess(self, name: str, terms: Terms) -> int:
@@ -167,7 +169,9 @@ def _(over: Polytope, _: Sequence[str]) -> SetSystem:
 def _(over: ChoquetSet, letters: Sequence[str]) -> SetSystem:
     """Describe `{Q: Q >= lower - d, sum d <= shift, Q <= upper}`."""
     lower, shift, upper = over.rational_probability
-    size, program, limited = over.size, ExactProgram(above=True), np.flatnonzero(upper < 1).tolist()
+    size = over.size
+    program = ExactProgram(above=True)
+    limited = np.flatnonzero(upper < 1).tolist()
     for x, value in enumerate(lower):
         program.add_row(f"lower:{letters[x]}", {x: -ONE, size + x: -ONE}, -value)
     for x in limited:
@@ -179,7 +183,8 @@ def _(over: ChoquetSet, letters: Sequence[str]) -> SetSystem:
         return [*raised, *(max(base - values[x], ZERO) for x in limited), cap]
 
     def find_prices(values: list[Fraction]) -> list[Fraction]:
-        low, high = min(values), max(values)
+        low = min(values)
+        high = max(values)
         # a price makes up for a base above the value of a letter only where it has an upper limit
         most = min((value for x, value in enumerate(values) if x not in limited), default=high)
         # the best are among the values: a base of bounds from both sides, else a cap of a radius
@@ -203,8 +208,10 @@ def add_least_mean(
     It is written by linear duality over the inequalities of the set.
     """
     assert isinstance(over, PriorSet)
-    output, letters = program.outputs[y], program.letters
-    system, values = describe_set(over, letters), program.get_values(y)
+    output = program.outputs[y]
+    letters = program.letters
+    system = describe_set(over, letters)
+    values = program.get_values(y)
     raised: list[Terms] = [{cell: ONE} for cell in program.list_column(y)]
     raised += [{} for _ in system.lower]
     priced: Terms = {}
@@ -214,7 +221,8 @@ def add_least_mean(
         for x, value in inequality.terms.items():
             raised[x][column] = value
     highest = min(program.evaluate(terms) for terms in raised[: len(letters)])
-    base, measure = program.add_column(f"base[{name},{output}]", highest), []
+    base = program.add_column(f"base[{name},{output}]", highest)
+    measure = []
     for place, terms in enumerate(raised):
         kind, own = ("raised", base) if place < len(letters) else ("capped", None)
         row_name = f"{kind}[{name},{letters[place % len(letters)]},{output}]"
@@ -237,7 +245,8 @@ def _(over: ConvexHull, program: MechanismProgram, name: str, y: int) -> int:
     """Require that the variable is at most the mean under each vertex."""
     laws = over.exact_laws
     means = [program.weigh(y, law) for law in laws.tolist()]
-    least, start = program.add_least(name, y, enumerate(means)), len(program.rows) - len(means)
+    least = program.add_least(name, y, enumerate(means))
+    start = len(program.rows) - len(means)
 
     def prove(law: FloatArray) -> tuple[Sequence[Fraction], dict[int, Fraction]]:
         shares = over.find_shares(law)
@@ -285,7 +294,8 @@ def add_requirement(requirement: Requirement, program: MechanismProgram, name: s
     for y, output in enumerate(program.outputs):
         sides = program.list_column(y)
         for place, row in enumerate(weights):
-            is_law, mean = row == program.shares, program.weigh(y, row)
+            is_law = row == program.shares
+            mean = program.weigh(y, row)
             own = f"mean[{name},{place},{output}]"
             sides.append(program.get_law(y) if is_law else program.define(own, mean))
         for place, (above, below, exponent) in enumerate(zip(*pairs, strict=True)):
@@ -347,7 +357,8 @@ def _(requirement: GuessLeakage, program: MechanismProgram, name: str) -> None:
     factor = program.get_power(min(requirement.epsilon, MAX_EXPONENT))
     limit = factor * sum(sorted(program.shares)[-count:])
     for y, output in enumerate(program.outputs):
-        law, joint = program.get_law(y), program.weigh(y, program.shares)
+        law = program.get_law(y)
+        joint = program.weigh(y, program.shares)
         values = sorted(share * program.values[cell] for cell, share in joint.items())
         edge = program.add_column(f"edge[{name},{output}]", values[-count])
         over = [

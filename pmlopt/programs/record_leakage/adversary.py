@@ -74,7 +74,8 @@ class BoundedAdversary:
     def output_dimensions(self) -> int:
         """Return the total dimension of each letter's output laws; an upper bound for large channels."""
         # laws of Y given a letter are mixtures of its classes' rows: rank - 1 dimensions
-        used, outputs = np.isfinite(self.log_counts), self.rows.shape[1]
+        used = np.isfinite(self.log_counts)
+        outputs = self.rows.shape[1]
         # a singular value decomposition of 200 rows takes 10 ms
         if self.rows.size > 40_000:
             return sum(min(classes, outputs) - 1 for classes in used.sum(axis=1).tolist())
@@ -94,7 +95,7 @@ class BoundedAdversary:
         # entropy is concave in the law: mixing raises it at least linearly in the share
         weight = min(1.0, (wanted - have) / max(self.log_size - have, 1e-300) * (1 + 1e-9))
         # a mixture of laws: entries stay non-negative and sum to one
-        return np.asarray((1 - weight) * joint + weight * self.uniform_law)
+        return (1 - weight) * joint + weight * self.uniform_law
 
     @property
     def cannot_leak(self) -> bool:
@@ -114,7 +115,8 @@ class BoundedAdversary:
     def check_start(self, law: object) -> FloatArray | None:
         """Return a user-given joint law if it has the right shape and support; else None."""
         # a warm start may come from a file, for another query: its shape and zeros are checked
-        found, empty = np.asarray(law, dtype=np.float64), np.isneginf(self.log_counts)
+        found = np.asarray(law, dtype=np.float64)
+        empty = np.isneginf(self.log_counts)
         fits = found.shape == empty.shape and bool((np.isfinite(found) & (found >= 0)).all())
         return found if fits and found.any() and not found[empty].any() else None
 
@@ -158,7 +160,8 @@ def build_class_relaxation(adversary: BoundedAdversary) -> CvxpyModel:
     used = np.isfinite(adversary.log_counts)
     # variables only where there are datasets: J is 0 elsewhere
     letters, classes = np.nonzero(used)
-    places, (counts, entropy) = np.arange(len(letters)), adversary.shifted_counts
+    places = np.arange(len(letters))
+    counts, entropy = adversary.shifted_counts
     of_letters = sparse.csr_array(
         (np.ones(len(places)), (letters, places)), shape=(len(used), len(places))
     )

@@ -31,9 +31,6 @@ MAX_NODES, MAX_ENTRIES = 200_000, 20_000_000
 """Cells that a search bounds at most for each kind of records, and entries of their corners: 160 MB."""
 MAX_BATCH_CELLS, MAX_BATCH_ENTRIES = 64, 4_000_000
 """Cells that are bounded at once, at most, and entries of the table of their derivatives."""
-MIN_START_PRICE, MIN_START_MULTIPLIER = {True: 0.1, False: 1e-2}, 1e-3
-"""A part of a cell starts from the multipliers of the whole, but from no smaller ones, far from the border;
-the price with the law of Y among the variables, and without."""
 MIN_EDGE_FRACTION, EDGE_DENOMINATOR = 0.1, 1024
 """A split of an edge keeps this share of it on either side; shares are multiples of 1/1024, so that the
 corners that a proof follows stay short rationals."""
@@ -84,7 +81,8 @@ class CellSearch:
     @cached_property
     def relaxation(self) -> LeakageRelaxation:
         """Return the convex relaxation with the simplices of lowest dimension."""
-        letters, (classes, outputs) = len(self.adversary.log_counts), self.adversary.rows.shape
+        letters = len(self.adversary.log_counts)
+        classes, outputs = self.adversary.rows.shape
         # fewer dimensions in a simplex mean fewer splits to a small gap
         part: CellPart = "laws" if outputs == 2 < classes else "classes"
         if letters == 2 and outputs <= MAX_OUTPUTS_BY_DIMENSION * self.adversary.output_dimensions:
@@ -110,7 +108,8 @@ class CellSearch:
         Returns:
             What was done, in words.
         """
-        relaxation, (count, size) = self.relaxation, self.relaxation.shape
+        relaxation = self.relaxation
+        count, size = self.relaxation.shape
         begin = time.perf_counter()
         if not self._cell_count:
             enough = max(self.value, target) + tolerance
@@ -145,14 +144,18 @@ class CellSearch:
 
     def build_proof(self, record: int) -> RecordKindProof:
         """Build the proof from the current branch-and-bound tree."""
-        count, free = self._cell_count, self.relaxation.free_count
+        count = self._cell_count
+        free = self.relaxation.free_count
         lines = np.full((count, 5), [UNSPLIT_CELL, 0, 0, 0.0, 0])
-        price, majorant = np.zeros(count), np.zeros((count, *self.relaxation.shape))
+        price = np.zeros(count)
+        majorant = np.zeros((count, *self.relaxation.shape))
         log_law = np.zeros((count, free))
         for place, split in self._splits.items():
             lines[place] = split
         for place, cell in self._open.items():
-            price[place], majorant[place], log_law[place] = cell.price, cell.majorant, cell.log_law
+            price[place] = cell.price
+            majorant[place] = cell.majorant
+            log_law[place] = cell.log_law
         return RecordKindProof(
             record, self.upper_bound, _build_tree(self.relaxation, lines, price, majorant, log_law)
         )
@@ -166,7 +169,8 @@ class CellSearch:
         """Keep a feasible law where it leaks more than the incumbent."""
         value = self.adversary.compute_leakage(joint)
         if value > self.value:
-            self.best, self.value = joint, value
+            self.best = joint
+            self.value = value
 
     def _split_cells(
         self, chosen: list[tuple[float, int]], sufficient_bound: float, deadline: Deadline
@@ -185,9 +189,11 @@ class CellSearch:
             corners[first + end, simplex, ends[:, end]] = points
         start = np.repeat(np.array([cell.multipliers for cell in whole]), 2, axis=0)
         facets = slice(1, 1 + math.prod(self.relaxation.shape))
-        # a warm start at the border of the cone makes Newton steps short: it is moved inside
-        start[:, 0] = np.maximum(start[:, 0], MIN_START_PRICE[self.relaxation.free_count > 0])
-        start[:, facets] = np.maximum(start[:, facets], MIN_START_MULTIPLIER)
+        # a warm start at the border of the cone makes Newton steps short: it is moved inside,
+        # farther with the law of Y among the variables
+        min_price = 0.1 if self.relaxation.free_count > 0 else 1e-2
+        start[:, 0] = np.maximum(start[:, 0], min_price)
+        start[:, facets] = np.maximum(start[:, facets], 1e-3)
         bounds = self._bound_cells(corners, start, sufficient_bound, deadline)
         late = deadline.expired
         splits = [*zip(simplex.tolist(), *ends.T.tolist(), fraction.tolist(), strict=True)]
@@ -228,11 +234,13 @@ class CellSearch:
         max_bound: float = math.inf,
     ) -> None:
         """Add a leaf with the better of its own and its parent's proof."""
-        multipliers, bound = found.multipliers[at], float(found.bound[at])
+        multipliers = found.multipliers[at]
+        bound = float(found.bound[at])
         proof = multipliers[0], found.majorant[at], multipliers[1 + found.majorant[at].size :]
         # a part is inside the whole: its bound holds, whatever the solver left here
         if whole is not None and not bound < max_bound:
-            proof, bound = (whole.price, whole.majorant, whole.log_law), max_bound
+            proof = (whole.price, whole.majorant, whole.log_law)
+            bound = max_bound
         place = self._cell_count
         self._open[place] = _LeafCell(corners[at], *proof, multipliers, found.joint[at])
         heapq.heappush(self._heap, (-bound, place))
@@ -245,7 +253,8 @@ class CellSearch:
         The simplex is the one whose chord lies farthest above phi at the law; the edge the one along which
         phi bends most, the point half way from its middle to where the law is.
         """
-        relaxation, cells = self.relaxation, np.arange(len(corners))
+        relaxation = self.relaxation
+        cells = np.arange(len(corners))
         heights = relaxation.evaluate_phi(corners)
         # barycentric coordinates of the law's parts: a row times the inverse of the corners
         inside = relaxation.compute_parts(joint)[:, :, None, :] @ np.linalg.inv(corners)
@@ -264,7 +273,8 @@ class CellSearch:
         heights = heights[cells, simplex]
         # all D (D - 1) / 2 edges of a simplex
         pairs = np.array(list(combinations(range(corners.shape[1]), 2)))
-        either, ends = weights[:, pairs], corners[:, pairs]
+        either = weights[:, pairs]
+        ends = corners[:, pairs]
         both = either.sum(axis=2)
         # corners of no weight do not place the law on the edge: the middle is taken
         fraction = np.where(both > 0, either[..., 0] / np.where(both > 0, both, 1.0), 0.5)
@@ -287,7 +297,8 @@ def bound_by_record_entropy(
     # posteriors on the whole simplex have phi = 0 at the corners: I <= H(X_i) is left
     relaxation = LeakageRelaxation(adversary, "posteriors")
     found = relaxation.minimize_bounds(*relaxation.build_root(), sufficient_bound, deadline)
-    line, price = np.array([[UNSPLIT_CELL, 0, 0, 0.0, 0]]), found.multipliers[:, 0]
+    line = np.array([[UNSPLIT_CELL, 0, 0, 0.0, 0]])
+    price = found.multipliers[:, 0]
     tree = _build_tree(relaxation, line, price, np.zeros((1, *relaxation.shape)), np.zeros((1, 0)))
     return RecordKindProof(record, float(found.bound[0]), tree)
 

@@ -72,19 +72,20 @@ class LeakageRelaxation:
     adversary: BoundedAdversary
     part: CellPart
 
+    @cached_property
+    def _sizes(self) -> tuple[int, int, int]:
+        adversary = self.adversary
+        return get_cell_shape(self.part, len(adversary.log_counts), adversary.rows.shape)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Return (P, D): the numbers of simplices in a cell and of corners in each."""
-        return get_cell_shape(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[
-            :2
-        ]
+        return self._sizes[:2]
 
     @property
     def free_count(self) -> int:
         """Return the number of entries of the multiplier rho."""
-        return get_cell_shape(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[
-            2
-        ]
+        return self._sizes[2]
 
     @cached_property
     def used_mask(self) -> BoolArray:
@@ -114,9 +115,9 @@ class LeakageRelaxation:
         """Pull back linear functions (K, F, D) of single parts to (K, F, A, T) functions of the joint law."""
         rows = self.adversary.rows
         if self.part == "posteriors":
-            return np.asarray(slope[..., :, None] * rows.T[part][..., None, :])
+            return slope[..., :, None] * rows.T[part][..., None, :]
         inner = slope if self.part == "classes" else slope @ rows.T
-        return np.asarray(np.eye(len(self.used_mask))[part][..., :, None] * inner[..., None, :])
+        return np.eye(len(self.used_mask))[part][..., :, None] * inner[..., None, :]
 
     def build_root(self) -> tuple[FloatArray, FloatArray]:
         """Build the root cell that contains all joint laws, with initial multipliers."""
@@ -130,8 +131,9 @@ class LeakageRelaxation:
             for letter, used in enumerate(self.used_mask):
                 met = self.adversary.rows[used]
                 # two outputs: mixtures of rows are on the segment between the extreme ones
-                if np.ptp(met[:, 0]) > MIN_HULL_WIDTH:
-                    corners[0, letter] = met[[met[:, 0].argmax(), met[:, 0].argmin()]]
+                first = met[:, 0]
+                if np.ptp(first) > MIN_HULL_WIDTH:
+                    corners[0, letter] = met[[first.argmax(), first.argmin()]]
         return corners, start
 
     def minimize_bounds(
@@ -146,22 +148,25 @@ class LeakageRelaxation:
         max_iterations = 30
         count = len(corners)
         state = _CellIterates(self, corners, start)
-        found, bound = np.zeros(start.shape), np.full(count, np.inf)
-        majorant, joint = np.zeros(corners.shape[:3]), np.zeros((count, *self.used_mask.shape))
-        left, steps = np.arange(count), 0
+        found = np.zeros(start.shape)
+        bound = np.full(count, np.inf)
+        majorant = np.zeros(corners.shape[:3])
+        joint = np.zeros((count, *self.used_mask.shape))
+        left = np.arange(count)
+        steps = 0
         for step in range(max_iterations):
             near = state.advance()
             steps += len(left)
             # a bound below the target is enough, and one whose optimum stays above ends early
             above = state.best - target
             # bounds within 1e-9 nats of the optimum are final
-            done = (above <= 0) | (near < 1e-9) | ((near < MIN_GAIN_SHARE * above) & (step > 0))
+            hopeless = (near < MIN_GAIN_SHARE * above) & (step > 0)
+            done = (above <= 0) | (near < 1e-9) | hopeless
             if step == max_iterations - 1 or deadline.expired:
                 done[:] = True
             places = left[done]
-            found[places], majorant[places], bound[places], joint[places] = state.expand_results(
-                done
-            )
+            results = state.expand_results(done)
+            found[places], majorant[places], bound[places], joint[places] = results
             if done.all():
                 break
             left = left[~done]
@@ -186,7 +191,8 @@ class _CellIterates:
 
     def __init__(self, of: LeakageRelaxation, corners: FloatArray, start: FloatArray) -> None:
         self.of = of
-        count, size = len(corners), corners.shape[-1]
+        count = len(corners)
+        size = corners.shape[-1]
         self.corners = corners
         inverse = np.linalg.inv(corners)
         # (K, P, D): the linear function that equals phi at the D corners of each simplex
@@ -200,9 +206,8 @@ class _CellIterates:
         chosen = self.places[:, 1 : self.signed] - 1
         each = np.take_along_axis(self.normals, chosen[..., None], axis=1)
         self.features = np.zeros((*self.chord.shape, self.places.shape[1]))
-        self.features[..., 1 : self.signed] = np.moveaxis(
-            of.compute_part_gains(chosen // size, each), 1, -1
-        )
+        part_gains = of.compute_part_gains(chosen // size, each)
+        self.features[..., 1 : self.signed] = np.moveaxis(part_gains, 1, -1)
         if of.free_count:
             # the derivative of the linear bound on H(Y) in rho is minus the law of Y
             self.features[..., self.signed :] = -of.adversary.rows
@@ -212,22 +217,27 @@ class _CellIterates:
         self.slack = np.minimum(1e-3 / self.point[:, : self.signed], 10.0)
         self.centring = np.full(count, 2 * CENTERING_FACTOR)
         self.evaluate()
-        self.best, self.best_point, self.best_law = self.value, self.point, self.law
+        self.best = self.value
+        self.best_point = self.point
+        self.best_law = self.law
 
     def evaluate_bounds(self, point: FloatArray) -> tuple[FloatArray, ...]:
         """Evaluate the dual bounds at a point, with the intermediate log-sums."""
-        gains = self.features.reshape(len(point), -1, point.shape[1]) @ point[:, :, None]
+        features = self.features.reshape(len(point), -1, point.shape[1])
+        gains = (features @ point[:, :, None]).reshape(self.chord.shape)
         price = point[:, 0]
         log_counts, entropy = self.of.adversary.shifted_counts
-        scores = log_counts + (self.chord + gains.reshape(self.chord.shape)) / price[:, None, None]
+        scores = log_counts + (self.chord + gains) / price[:, None, None]
         # log-sums: exponents g / s overflow where the price is small
         sums = log_sum_exp(scores, axis=2)[:, :, 0]
         # H(X_i) adds one to the price between letters; where H(Y) is bounded it does not
         outer = price + (not self.of.free_count)
         letters = (price / outer)[:, None] * sums
         whole = log_sum_exp(letters, axis=1)[:, 0]
-        free = (np.exp(point[:, self.signed :]).sum(axis=1) - 1) if self.of.free_count else 0.0
-        return outer * whole - price * entropy + free, scores, sums, letters, whole
+        bounds = outer * whole - price * entropy
+        if self.of.free_count:
+            bounds = bounds + (np.exp(point[:, self.signed :]).sum(axis=1) - 1)
+        return bounds, scores, sums, letters, whole
 
     def evaluate(self) -> None:
         """Evaluate bound, law and parts at the current iterate."""
@@ -235,7 +245,8 @@ class _CellIterates:
         # logarithms are kept: the surprise needs them where the probability underflows
         self.log_given = scores - sums[:, :, None]
         self.log_letters = letters - whole[:, None]
-        self.given, self.letters = np.exp(self.log_given), np.exp(self.log_letters)
+        self.given = np.exp(self.log_given)
+        self.letters = np.exp(self.log_letters)
         self.law = self.letters[:, :, None] * self.given
 
     def compute_derivatives(self) -> tuple[FloatArray, FloatArray]:
@@ -248,9 +259,8 @@ class _CellIterates:
         features = self.features.copy()
         log_counts, entropy = of.adversary.shifted_counts
         # unused cells have log c = -inf, and 0 times inf would be nan
-        surprise = np.where(
-            of.used_mask, log_counts - np.where(of.used_mask, self.log_given, 0.0), 0.0
-        )
+        log_given = np.where(of.used_mask, self.log_given, 0.0)
+        surprise = np.where(of.used_mask, log_counts - log_given, 0.0)
         features[..., 0] = surprise - self.log_letters[:, :, None]
         means = (self.given[:, :, None, :] @ features)[:, :, 0]
         gradient = (self.letters[:, None, :] @ means)[:, 0]
@@ -262,7 +272,8 @@ class _CellIterates:
         # Gram matrices: positive semidefinite even after rounding
         hessian = np.swapaxes(centred * weights[:, :, None], 1, 2) @ centred
         apart = means - (self.letters[:, None, :] @ means)
-        weights_of_letters = self.letters / (price + (not of.free_count))[:, None]
+        outer = price + (not of.free_count)
+        weights_of_letters = self.letters / outer[:, None]
         hessian += np.swapaxes(apart * weights_of_letters[:, :, None], 1, 2) @ apart
         if of.free_count:
             law = np.exp(self.point[:, self.signed :])
@@ -277,20 +288,18 @@ class _CellIterates:
         point = self.point[:, : self.signed]
         barrier = self.centring * (self.slack * point).mean(axis=1)
         ratios = self.slack / point
-        everywhere, signed = np.arange(self.point.shape[1]), np.arange(self.signed)
+        everywhere = np.arange(self.point.shape[1])
+        signed = np.arange(self.signed)
         # the diagonal is raised a little against rounding
         hessian[:, everywhere, everywhere] *= 1 + 1e-10
         hessian[:, signed, signed] += ratios
         pull = barrier[:, None] / point
-        wanted = (
-            np.maximum(-gradient[:, 1 : self.signed], 0.0).sum(axis=1)
-            if self.of.free_count
-            else 0.0
-        )
+        wanted = 0.0
+        if self.of.free_count:
+            wanted = np.maximum(-gradient[:, 1 : self.signed], 0.0).sum(axis=1)
         gradient[:, : self.signed] -= pull
-        move = np.asarray(
-            np.linalg.solve(hessian, -gradient[:, :, None])[:, :, 0], dtype=np.float64
-        )
+        solved = np.linalg.solve(hessian, -gradient[:, :, None])
+        move = np.asarray(solved[:, :, 0], dtype=np.float64)
         # linearised complementarity: slack times multiplier equals the barrier
         slack_move = pull - self.slack - ratios * move[:, : self.signed]
         slope = (gradient * move).sum(axis=1)
@@ -302,15 +311,16 @@ class _CellIterates:
         self.centring = np.where(step > 0.5, CENTERING_FACTOR, RECENTERING_FACTOR)
         self.evaluate()
         last = self.best, self.best_point, self.best_law
-        self.best, self.best_point, self.best_law = self.value, self.point, self.law
+        self.best = self.value
+        self.best_point = self.point
+        self.best_law = self.law
         # steps of rho may overshoot
         if self.of.free_count and (worse := ~(self.value < last[0])).any():
             self.best = np.where(worse, last[0], self.value)
             self.best_point = np.where(worse[:, None], last[1], self.point)
             self.best_law = np.where(worse[:, None, None], last[2], self.law)
-        return np.asarray(
-            (self.slack * self.point[:, : self.signed]).sum(axis=1) + np.abs(slope) + wanted
-        )
+        products = self.slack * self.point[:, : self.signed]
+        return np.asarray(products.sum(axis=1) + np.abs(slope) + wanted)
 
     def _search_step_lengths(
         self, move: FloatArray, slope: FloatArray, barrier: FloatArray
@@ -321,18 +331,20 @@ class _CellIterates:
             # at small prices the bound is next to a maximum: a step leaves at least 30 % of the price
             max_decrease = (1 - 0.3) * self.point[:, 0]
             step = np.minimum(step, max_decrease / np.maximum(-move[:, 0], max_decrease))
-            step = np.minimum(
-                step, 1.0 / np.maximum(np.abs(move[:, self.signed :]).max(axis=1), 1.0)
-            )
+            largest = np.abs(move[:, self.signed :]).max(axis=1)
+            step = np.minimum(step, 1.0 / np.maximum(largest, 1.0))
+
         # the merit function is the barrier problem's objective, which Newton's step decreases
-        here = self.value - barrier * np.log(self.point[:, : self.signed]).sum(axis=1)
+        def compute_merit(bound: FloatArray, point: FloatArray) -> FloatArray:
+            return np.asarray(bound - barrier * np.log(point[:, : self.signed]).sum(axis=1))
+
+        here = compute_merit(self.value, self.point)
         falls = np.zeros(len(step), dtype=bool)
         # at most twelve backtracking steps
         for _ in range(12):
             point = self.point + step[:, None] * move
-            there = self.evaluate_bounds(point)[0] - barrier * np.log(point[:, : self.signed]).sum(
-                axis=1
-            )
+            bound, *_ = self.evaluate_bounds(point)
+            there = compute_merit(bound, point)
             # Armijo's rule with a factor of 1e-4
             falls = there <= here + 1e-4 * step * slope + 1e-13
             if falls.all():
@@ -343,11 +355,14 @@ class _CellIterates:
 
     def expand_results(self, chosen: BoolArray) -> tuple[FloatArray, ...]:
         """Return multipliers, majorants, bounds and laws of the chosen cells."""
-        corners, shape = self.corners[chosen], self.majorant[chosen].shape
-        found = np.zeros((shape[0], 1 + shape[1] * shape[2] + self.of.free_count))
+        corners = self.corners[chosen]
+        count, parts, size = self.majorant[chosen].shape
+        facet_end = 1 + parts * size
+        found = np.zeros((count, facet_end + self.of.free_count))
         np.put_along_axis(found, self.places[chosen], self.best_point[chosen], axis=1)
-        facets = found[:, 1 : 1 + shape[1] * shape[2], None] * self.normals[chosen]
-        majorant = self.majorant[chosen] + facets.reshape(*shape, shape[2]).sum(axis=2)
+        facets = found[:, 1:facet_end, None] * self.normals[chosen]
+        raised = facets.reshape(count, parts, size, size).sum(axis=2)
+        majorant = self.majorant[chosen] + raised
         reached = (corners @ majorant[..., None])[..., 0]
         # rounding may leave the majorant below phi at a corner: the bound is raised by so much
         lift = np.maximum((self.of.evaluate_phi(corners) - reached).max(axis=2), 0.0)
@@ -356,9 +371,11 @@ class _CellIterates:
 
     def _bound_rounding(self) -> FloatArray:
         """Compute (K,) what rounding may hide of a bound: of g, of exponents of log c, and of b."""
-        of, used = self.of, self.of.used_mask
+        of = self.of
+        used = of.used_mask
         # terms of classes that a letter never meets are in no sum
-        sizes = np.abs(self.features[:, used, 1:]).max(axis=1) * np.abs(self.best_point[:, 1:])
+        slopes = np.abs(self.features[:, used, 1:]).max(axis=1)
+        sizes = slopes * np.abs(self.best_point[:, 1:])
         gains = np.abs(self.chord[:, used]).max(axis=1) + sizes.sum(axis=1)
         log_counts, entropy = of.adversary.shifted_counts
         counts = np.abs(log_counts[used]).max() + abs(entropy) + 1
@@ -380,15 +397,16 @@ def _select_multipliers(normals: FloatArray, free: int) -> IntArray:
     # cells need arrays of one shape: those with fewer multipliers are padded with idle ones
     max_count = int((~idle).sum(axis=1).max())
     order = np.argsort(idle, axis=1, kind="stable")[:, :max_count]
+    price = np.full((len(idle), 1), -1)
     last = np.arange(free) + normals.shape[1]
-    return 1 + np.concatenate(
-        [np.full((len(idle), 1), -1), order, np.tile(last, (len(idle), 1))], axis=1
-    )
+    rho = np.tile(last, (len(idle), 1))
+    return 1 + np.concatenate([price, order, rho], axis=1)
 
 
 def _max_step_lengths(point: FloatArray, move: FloatArray) -> FloatArray:
     """Compute the (K,) largest step lengths, at most 1, that keep all entries positive."""
     # only entries that fall limit the step; the inner where avoids division by zero
-    ratios = np.where(move < 0, -point / np.where(move < 0, move, -1.0), np.inf)
+    falls = move < 0
+    ratios = np.where(falls, -point / np.where(falls, move, -1.0), np.inf)
     # a step goes at most 95 % of the way to the boundary
     return np.asarray(np.minimum(1.0, 0.95 * ratios.min(axis=1)))

@@ -80,7 +80,8 @@ class BranchAndBound:
             sufficient_bound: a leakage in nats below which a bound need not fall.
         """
         # half of the gap for the bound, half for the value
-        deadline, tolerance = options.deadline, options.tolerance / 2
+        deadline = options.deadline
+        tolerance = options.tolerance / 2
         about = entropy, tolerance, start, deadline
         kinds = {
             record: self._start_kind(channel, record, *about) for record in channel.query.kinds
@@ -94,9 +95,11 @@ class BranchAndBound:
             reasons = [
                 kind.prove_bound(target, tolerance, nodes, deadline) for kind in kinds.values()
             ]
-        late, certifying = deadline.expired, time.perf_counter()
+        late = deadline.expired
+        certifying = time.perf_counter()
         best = max(kinds, key=lambda record: kinds[record].search.value)
-        value, proofs = kinds[best].search.value, tuple(kind.best_proof for kind in kinds.values())
+        value = kinds[best].search.value
+        proofs = tuple(kind.best_proof for kind in kinds.values())
         certificate = RecordCertificate(
             mechanism=channel.mechanism,
             value=value,
@@ -136,7 +139,8 @@ class BranchAndBound:
         kind = _RecordKind(record, CellSearch(adversary))
         search = kind.search
         if adversary.cannot_leak:
-            kind.known_proof, kind.reason = RecordKindProof(record, 0.0), "nothing can leak"
+            kind.known_proof = RecordKindProof(record, 0.0)
+            kind.reason = "nothing can leak"
         elif adversary.only_uniform:
             room = compute_entropy_slack(channel.query.alphabets, entropy)
             # outward: a decimal rounded to the nearest float could be below the proved bound
@@ -177,7 +181,8 @@ class _RecordKind:
         self, target: float, tolerance: float, nodes: int | None, deadline: Deadline
     ) -> str:
         """Prove an upper bound on the leakage, by branch and bound where needed; return how."""
-        search, adversary = self.search, self.search.adversary
+        search = self.search
+        adversary = self.search.adversary
         if adversary.cannot_leak or adversary.only_uniform:
             return self.reason
         enough = max(search.value, target) + tolerance
@@ -185,7 +190,8 @@ class _RecordKind:
             # H(X_i) needs no search: tried before the first cell is bounded
             itself = bound_by_record_entropy(adversary, self.record, enough, deadline)
             if not self._is_known_below(itself.bound):
-                self.known_proof, self.reason = itself, "an answer reveals at most the record"
+                self.known_proof = itself
+                self.reason = "an answer reveals at most the record"
         if self._is_known_below(enough):
             return self.reason
         return search.run(target, tolerance, nodes, deadline)

@@ -10,7 +10,8 @@ from pmlopt.measures.leakage import log_sum_exp
 from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-MIN_LOG_PRICE, MAX_LOG_PRICE = np.log(1e-9), np.log(1e9)
+MIN_LOG_PRICE = np.log(1e-9)
+MAX_LOG_PRICE = np.log(1e9)
 """Between these the price of the entropy is sought."""
 MIN_PRICE_REACH, MAX_PRICE_REACH = 1e-7, 0.1
 """How far from the last price the next one is sought at first, as a logarithm: four times as far as the
@@ -38,7 +39,8 @@ def maximize_locally(
     """
     log_counts, entropy = adversary.shifted_counts
     values = compute_informations(joints, adversary.rows)
-    guess, max_steps = np.zeros(len(joints)), np.full(len(joints), np.inf)
+    guess = np.zeros(len(joints))
+    max_steps = np.full(len(joints), np.inf)
     for _ in range(iterations):
         if deadline.expired:
             break
@@ -121,7 +123,7 @@ def _solve_entropy_prices(
         log_joint = letters - log_sum_exp(letters, axis=1) + scores - sums
         joint = np.exp(log_joint)
         surprise = finite - np.where(joint > 0, log_joint, 0.0)
-        return joint, np.asarray((joint * surprise).sum(axis=(1, 2))) - entropy
+        return joint, (joint * surprise).sum(axis=(1, 2)) - entropy
 
     def compute_surplus(log_price: FloatArray) -> FloatArray:
         return build_laws(log_price)[1]
@@ -129,7 +131,8 @@ def _solve_entropy_prices(
     # the price moves little between rounds: a narrow bracket saves evaluations
     low = np.maximum(guess - max_steps, MIN_LOG_PRICE)
     high = np.minimum(guess + max_steps, MAX_LOG_PRICE)
-    below, above = compute_surplus(low), compute_surplus(high)
+    below = compute_surplus(low)
+    above = compute_surplus(high)
     # the bracket missed the root on this side: it is widened to the full range
     if (missed := below >= 0).any():
         low = np.where(missed, MIN_LOG_PRICE, low)
@@ -139,7 +142,8 @@ def _solve_entropy_prices(
         high = np.where(missed, MAX_LOG_PRICE, high)
         above = compute_surplus(high)
     # feasible even at the lowest price: the entropy constraint is slack
-    high, above = np.where(below >= 0, low, high), np.where(below >= 0, below, above)
+    high = np.where(below >= 0, low, high)
+    above = np.where(below >= 0, below, above)
     side = np.zeros(len(low))
     # at most 60 steps to find a price
     for _ in range(60):
@@ -150,12 +154,15 @@ def _solve_entropy_prices(
         fraction = np.clip(above / np.maximum(above - below, MIN_MASS), 1e-3, 1 - 1e-3)
         middle = high - fraction * (high - low)
         found = compute_surplus(middle)
-        up, down = open_ & (found >= 0), open_ & (found < 0)
+        up = open_ & (found >= 0)
+        down = open_ & (found < 0)
         # Illinois: an end that stays twice counts half, or convergence is one-sided and slow
         below = np.where(up & (side > 0), below / 2, below)
         above = np.where(down & (side < 0), above / 2, above)
-        high, above = np.where(up, middle, high), np.where(up, found, above)
-        low, below = np.where(down, middle, low), np.where(down, found, below)
+        high = np.where(up, middle, high)
+        above = np.where(up, found, above)
+        low = np.where(down, middle, low)
+        below = np.where(down, found, below)
         side = np.where(up, 1.0, np.where(down, -1.0, side))
     # the end of the bracket at which the entropy is met
     return high, build_laws(high)[0]

@@ -23,7 +23,8 @@ def _make_start(program: RecordLeakage, warm_start: WarmStartLike, _: Deadline) 
             "a leakage per record starts from priors, not from a mechanism: give the result of "
             "record_leakage at another entropy, or its restart"
         )
-    channel, laws = program.channel, {}
+    channel = program.channel
+    laws = {}
     for record in channel.query.kinds:
         found = restart.arrays.get(get_array_name(record))
         law = (

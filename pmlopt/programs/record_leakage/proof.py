@@ -195,7 +195,8 @@ def are_laws_valid(
         return False
     # (K, A): every choice has to be covered by one of the laws
     choices = list_class_choices(log_counts)
-    missing, largest = np.ones(len(choices), dtype=bool), Decimal(bound) - DECIMAL_ATOL
+    missing = np.ones(len(choices), dtype=bool)
+    largest = Decimal(bound) - DECIMAL_ATOL
     for law in normalize_decimal_rows(laws):
         # a law of 0 diverges from any row with mass there: D is infinite
         logs = [mass.ln() if mass else None for mass in law]
@@ -238,7 +239,8 @@ class _CellTreeCheck:
     @property
     def is_well_formed(self) -> bool:
         """Return whether all arrays are finite and of consistent shapes, with positive prices."""
-        tree, count = self.tree, len(self.tree)
+        tree = self.tree
+        count = len(self.tree)
         lines = tree.simplex, tree.first, tree.second, tree.share, tree.part, tree.price
         return (
             count > 0
@@ -281,14 +283,16 @@ class _CellTreeCheck:
 
     def is_proof_of(self, largest: Decimal) -> bool:
         """Return whether the leaves cover all laws, each with a bound at most a number."""
-        tree, (count, size, _) = self.tree, self.shape
+        tree = self.tree
+        count, size, _ = self.shape
         waiting = [(0, self.build_root())]
         # each node is visited once: a tree with cycles or orphans fails at the end
         for _ in range(len(tree)):
             if not waiting:
                 return False
             place, cell = waiting.pop()
-            simplex, part = int(tree.simplex[place]), int(tree.part[place])
+            simplex = int(tree.simplex[place])
+            part = int(tree.part[place])
             if simplex == UNSPLIT_CELL:
                 if self.compute_bound(place, cell) > largest:
                     return False
@@ -312,7 +316,8 @@ class _CellTreeCheck:
 
     def compute_bound(self, place: int, cell: tuple[tuple[_SimplexCorner, ...], ...]) -> Decimal:
         """Compute a leaf's dual bound in decimals, with its majorant shifted to be valid at all corners."""
-        tree, price = self.tree, Decimal(float(self.tree.price[place]))
+        tree = self.tree
+        price = Decimal(float(self.tree.price[place]))
         slopes = []
         for slope, corners in zip(to_decimal_rows(tree.majorant[place]), cell, strict=True):
             # phi is convex: a linear function above it at the corners is above it on the simplex
@@ -325,7 +330,8 @@ class _CellTreeCheck:
         if self.shape[2]:
             law = normalize_log_law(tree.log_law[place])
             surprises = [dot_decimals(row, law) for row in self.rows]
-        outer, sums = price + (not self.shape[2]), []
+        outer = price + (not self.shape[2])
+        sums = []
         for slope, counts in zip(slopes, self.counts, strict=True):
             worths = (
                 slope if tree.of == "classes" else [dot_decimals(row, slope) for row in self.rows]

@@ -87,9 +87,11 @@ class UtilityMeasure:
 
 def make_utility_measure(certificate: DesignCertificate) -> UtilityMeasure | None:
     """Build the utility measure of a certificate's design; None for utilities without one."""
-    prior, n = certificate.prior, certificate.prior.size
+    prior = certificate.prior
+    n = certificate.prior.size
     if isinstance(certificate, LinearCertificate):
-        table, maximised = certificate.table, certificate.maximised
+        table = certificate.table
+        maximised = certificate.maximised
         gains = table if maximised else -table
         outputs = np.eye(table.shape[1])
         return UtilityMeasure(
@@ -161,7 +163,7 @@ def fit_randomized_response(certificate: DesignCertificate) -> FloatArray | None
     uniform = np.full(everything.shape, 1 / everything.shape[1])
 
     def mix_with_uniform(weight: float) -> FloatArray:
-        return np.asarray((1 - weight) * everything + weight * uniform)
+        return (1 - weight) * everything + weight * uniform
 
     def meets_limits(weight: float) -> bool:
         return certificate.privacy.holds(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Labels
 from pmlopt.programs.certificate import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 
@@ -23,8 +23,8 @@ class ColumnTable:
         nothing: the least mean of a constant output.
     """
 
-    letters: tuple[Label, ...]
-    outputs: tuple[Label, ...]
+    letters: Labels
+    outputs: Labels
     losses: FloatArray
     loss: float
     nothing: float
@@ -53,8 +53,10 @@ def split_by_column(certificate: DesignCertificate) -> tuple[ColumnTable, ...]:
         return ()
     gains = certificate.table if certificate.maximised else -certificate.table
     lost = gains.max(axis=1, keepdims=True) - gains
-    law, matrix = certificate.prior.pmf, certificate.mechanism.matrix
-    found, rest = [], lost.copy()
+    law = certificate.prior.pmf
+    matrix = certificate.mechanism.matrix
+    found = []
+    rest = lost.copy()
     for place in range(width):
         (letters, x), (outputs, y) = (_encode_part(side, place) for side in sides)
         losses = np.full((len(letters), len(outputs)), np.inf)
@@ -73,7 +75,7 @@ def split_by_column(certificate: DesignCertificate) -> tuple[ColumnTable, ...]:
     return tuple(found) if is_sum and all(np.isfinite(one.nothing) for one in found) else ()
 
 
-def _encode_part(side: tuple[Label, ...], place: int) -> tuple[tuple[Label, ...], IntArray]:
+def _encode_part(side: Labels, place: int) -> tuple[Labels, IntArray]:
     """Return the values of one part of labels, and the place of each label's own."""
     values = [label[place] for label in side]  # type: ignore[index]
     known = {value: number for number, value in enumerate(dict.fromkeys(values))}

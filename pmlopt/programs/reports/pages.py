@@ -128,7 +128,8 @@ def draw_bars_svg(
     height = BAR_ROW_HEIGHT * len(rows) + (24 if limit is not None else 6)
     parts = []
     if limit is not None:
-        x, bottom = NAME_WIDTH + limit * scale, BAR_ROW_HEIGHT * len(rows) + 4
+        x = NAME_WIDTH + limit * scale
+        bottom = BAR_ROW_HEIGHT * len(rows) + 4
         parts.append(f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{bottom}"/>')
         parts.append(
             f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">limit {limit:.4g}</text>'
@@ -198,7 +199,8 @@ def build_sections(
     design = certificate.level_certificate
     privacy = design.privacy if isinstance(design, ListedCertificate) else None
     limits = {} if privacy is None else privacy.limits
-    prior, mechanism = design.listed_prior, certificate.mechanism
+    prior = design.listed_prior
+    mechanism = certificate.mechanism
     known = prior if prior is not None and prior.size == len(mechanism.inputs) else None
     outcomes = () if known is None else tuple(summarize_outcomes(known, mechanism))
     yield ReportSection("", [f"{name}, a result of the kind {certificate.kind}."], kind="soft")

@@ -114,7 +114,8 @@ class ExactBelief:
     def build_initial(cls, target: BeliefTarget) -> ExactBelief:
         """Build the belief before any release."""
         first = target.chain.initial
-        peaks, window = np.where(first > 0, 1.0, 0.0), (first, first)
+        peaks = np.where(first > 0, 1.0, 0.0)
+        window = (first, first)
         return cls(
             target, 1, first, (_list_present_values(1, target, window),), window, peaks, -math.inf
         )
@@ -122,7 +123,7 @@ class ExactBelief:
     @property
     def _possible_states(self) -> BoolArray:
         """Return the (N,) mask of states with a probability above `MIN_BELIEF_MASS`."""
-        return np.asarray(self.law > MIN_BELIEF_MASS)
+        return self.law > MIN_BELIEF_MASS
 
     def build_requirement(self, epsilon: float, cap: float) -> Requirement:
         """Build the requirement on the next release from the final level epsilon and the current cap."""
@@ -131,11 +132,14 @@ class ExactBelief:
         if not self.asked.width:
             told = np.log(self.peaks[possible])
             return PML(compute_budgets(told, epsilon, cap, self.time).tolist())
-        rows, each = [], []
-        present, most = self.pasts[-1], np.full(len(self.law), math.inf)
+        rows = []
+        each = []
+        present = self.pasts[-1]
+        most = np.full(len(self.law), math.inf)
         own = self.asked.width == 1 and len(self.asked.letters) == len(self.law)
         for values in (present, *self.pasts[:-1], *self._list_future_values):
-            given, told = values.conditional_laws[:, possible], np.log(values.lifts)
+            given = values.conditional_laws[:, possible]
+            told = np.log(values.lifts)
             left = compute_budgets(told, epsilon, cap, self.time)
             # other bounds hold whatever is released, now or ever, or as means of those on the present state
             odds = (given / law).max(axis=1)
@@ -146,7 +150,8 @@ class ExactBelief:
                 binds &= given @ most[possible] > np.exp(left) * (1 - 1e-14)
             rows.append(given[binds])
             each.append(left[binds])
-        numerators, exponents = np.vstack(rows), np.concatenate(each)
+        numerators = np.vstack(rows)
+        exponents = np.concatenate(each)
         if not len(exponents):
             return PML(Prior(law).max_leakage)  # whatever is told is within the level
         needed = _find_needed_rows(numerators * np.exp(-exponents)[:, None] - law)
@@ -162,8 +167,10 @@ class ExactBelief:
         found: list[TargetValues] = []
         if not self.asked.hides_future:
             return ()
-        chain, (before, _) = self.asked.chain, self.window
-        moves, possible = np.eye(chain.size), self._possible_states
+        chain = self.asked.chain
+        before, _ = self.window
+        moves = np.eye(chain.size)
+        possible = self._possible_states
         for time in range(self.time, self.time + most_ahead):
             if chain.steps == time:
                 return tuple(found)
@@ -174,7 +181,8 @@ class ExactBelief:
             if (np.ptp(reached, axis=0) <= 1e-13 * reached.max(axis=0)).all():
                 return tuple(found)
             values = moves @ self.asked.letters.T
-            prior, joint = before @ values, (values * self.law[:, None]).T
+            prior = before @ values
+            joint = (values * self.law[:, None]).T
             occurs = joint.any(axis=1)
             found.append(TargetValues(time + 1, prior[occurs], joint[occurs]))
         raise PrivacyError(
@@ -207,16 +215,18 @@ class ExactBelief:
 
     def _propagate(self, pasts: Sequence[TargetValues]) -> ExactBelief:
         """Propagate the belief one step through the Markov kernel; None at the end of the chain."""
-        chain, width = self.asked.chain, self.asked.width
+        chain = self.asked.chain
+        width = self.asked.width
         if chain.steps == self.time:
             return replace(self, time=self.time + 1, law=np.zeros(chain.size), pasts=())
         kernel = chain.kernel(self.time)
-        law = np.asarray((self.window[1].reshape(-1, chain.size)).sum(axis=0) @ kernel)
+        law = self.window[1].reshape(-1, chain.size).sum(axis=0) @ kernel
         law = law / law.sum()
         peaks = np.where(kernel > 0, self.peaks[:, None], 0.0).max(axis=0)
         if not width:
             return replace(self, time=self.time + 1, law=law, window=(law, law), peaks=peaks)
-        kept, level = [], self.level
+        kept = []
+        level = self.level
         if self.time < width:
             pasts = ()  # the next window is longer, and tells all of this one
         for values in pasts:
@@ -243,7 +253,8 @@ def _find_needed_rows(rows: FloatArray) -> BoolArray:
     kept = np.ones(len(rows), dtype=bool)
     # by columns: a row of all quotients at once is compared in a few instructions
     every = np.ascontiguousarray(rows.T)
-    above, below = np.where(every > 0, every, np.nan), np.where(every < 0, every, np.nan)
+    above = np.where(every > 0, every, np.nan)
+    below = np.where(every < 0, every, np.nan)
     zero = every == 0
     for j, row in enumerate(rows[:, :, None]):
         # s is at least the quotients by positive entries of row i, and at most those by negative ones
@@ -261,7 +272,8 @@ def _list_present_values(
     """Return the target values of the window of states that ends now, or of a function of the state."""
     n = target.chain.size
     if target.width == 1:
-        prior, joint = target.letters @ window[0], target.letters * window[1]
+        prior = target.letters @ window[0]
+        joint = target.letters * window[1]
     else:
         prior = window[0].reshape(-1)
         joint = np.zeros((len(prior), n))
@@ -324,7 +336,8 @@ class BoundedBelief:
     @classmethod
     def build_initial(cls, chain: Chain, epsilon: float) -> BoundedBelief:
         """Build the bounds before any release: the law of the first state."""
-        first, none = chain.initial, np.zeros(0, dtype=np.int64)
+        first = chain.initial
+        none = np.zeros(0, dtype=np.int64)
         prior = np.stack([first, first])
         empty = np.zeros((0, chain.size)), np.zeros(0)
         start = cls(
@@ -336,36 +349,38 @@ class BoundedBelief:
     def law(self) -> FloatArray:
         """Return a (N,) law of the present state within the bounds."""
         middle = (self.low + self.high) / 2
-        return np.asarray(middle / (middle.sum() or 1.0))
+        return middle / (middle.sum() or 1.0)
 
     @property
     def _possible_states(self) -> BoolArray:
         """Return the (N,) mask of states with a probability above `MIN_BELIEF_MASS` in the middle law."""
-        return np.asarray(self.law > MIN_BELIEF_MASS)
+        return self.law > MIN_BELIEF_MASS
 
     @property
     def _compute_entry_slack(self) -> FloatArray:
         """Return (R,) the additional slack of entrywise bounds over sum bounds; 0 up to rounding."""
         slack = self.over[:, self._possible_states].sum(axis=1) - self.sums
-        return np.asarray(
-            np.where(slack > self.SLACK_RTOL * np.abs(self.over).sum(axis=1), slack, 0.0)
-        )
+        rounding = self.SLACK_RTOL * np.abs(self.over).sum(axis=1)
+        return np.asarray(np.where(slack > rounding, slack, 0.0))
 
     def build_requirement(self, epsilon: float, cap: float) -> Requirement:
         """Build the requirement on the next release from the final level epsilon and the current cap."""
         possible = self._possible_states
-        told = np.log(np.maximum(_bound_lifts(self.epsilon, self.sums, self.total), 1e-300))
-        more = math.exp(epsilon) - np.exp(told + compute_budgets(told, epsilon, cap, self.time))
+        lifts = _bound_lifts(self.epsilon, self.sums, self.total)
+        told = np.log(np.maximum(lifts, 1e-300))
+        budgets = compute_budgets(told, epsilon, cap, self.time)
+        more = math.exp(epsilon) - np.exp(told + budgets)
         up = more >= 0
         rows = self.over + more[:, None] * np.where(up[:, None], self.high, self.low)
         ends = np.where(up, self.total[1], self.total[0])
-        slack = self._compute_entry_slack + more * (
-            np.where(up, self.high[possible].sum(), self.low[possible].sum()) - ends
-        )
-        slack = np.where(slack > self.SLACK_RTOL * np.abs(rows).sum(axis=1), slack, 0.0)
+        mass = np.where(up, self.high[possible].sum(), self.low[possible].sum())
+        slack = self._compute_entry_slack + more * (mass - ends)
+        rounding = self.SLACK_RTOL * np.abs(rows).sum(axis=1)
+        slack = np.where(slack > rounding, slack, 0.0)
         rows = rows[:, possible]
         binds = (rows > 0).any(axis=1) & (self.over[:, possible] > 0).any(axis=1)
-        above, below = np.maximum(rows[binds], 0.0), np.maximum(-rows[binds], 0.0)
+        above = np.maximum(rows[binds], 0.0)
+        below = np.maximum(-rows[binds], 0.0)
         slack = slack[binds]
         exact = slack == 0
         n = int(possible.sum())
@@ -374,18 +389,20 @@ class BoundedBelief:
         denominators = np.vstack([below[exact], shares.reshape(-1, n)])
         if not len(numerators):
             return PML(-math.log(self.law[possible].min()))  # whatever is told is within the level
-        sides = numerators.sum(axis=1), denominators.sum(axis=1)
-        each = np.log(sides[1] / sides[0])
+        upper = numerators.sum(axis=1)
+        lower = denominators.sum(axis=1)
+        each = np.log(lower / upper)
         if each.min() < 0:
             # nothing can be told of which the bounds show that it is within the level
             return PML(0.0)
-        return RatioBound(numerators / sides[0][:, None], denominators / sides[1][:, None], each)
+        return RatioBound(numerators / upper[:, None], denominators / lower[:, None], each)
 
     def update(self, emits: FloatArray) -> tuple[BoundedBelief, float, dict[int, float]]:
         """Update the bounds after an output; see `ExactBelief.update`."""
         possible = self._possible_states
         v = emits / float(self.law @ emits)
-        least, most = float(v[possible].min()), float(v[possible].max())
+        least = float(v[possible].min())
+        most = float(v[possible].max())
         sums = np.where(
             self._compute_entry_slack > 0,
             self.over @ v - self._compute_entry_slack * least,
@@ -432,11 +449,20 @@ class BoundedBelief:
         done = ends <= np.where(
             self.times > self.time - 50, lifts * (1 + 1e-12), math.exp(self.epsilon)
         )
-        kept, settled = ~done, max(self.level, compute_log_lift(ends[done].max(initial=0.0)))
+        kept = ~done
+        settled = max(self.level, compute_log_lift(ends[done].max(initial=0.0)))
         moved = replace(
-            self, time=self.time + 1, low=low, high=high, prior=prior, level=settled, times=self.times[kept],
-            states=self.states[kept], over=over[kept], sums=self.sums[kept],
-        )  # fmt: skip
+            self,
+            time=self.time + 1,
+            low=low,
+            high=high,
+            prior=prior,
+            level=settled,
+            times=self.times[kept],
+            states=self.states[kept],
+            over=over[kept],
+            sums=self.sums[kept],
+        )
         most = float(lifts[self.times == self.time].max(initial=0.0))
         return moved._add_present_values(most), np.where(done, ends, lifts)
 
@@ -462,7 +488,7 @@ class BoundedBelief:
 
 def _bound_lifts(epsilon: float, sums: FloatArray, total: tuple[float, float]) -> FloatArray:
     """Bound (R,) lifts by e^epsilon times a ratio of sums."""
-    return np.asarray(math.exp(epsilon) + np.where(sums <= 0, sums / total[1], sums / total[0]))
+    return math.exp(epsilon) + np.where(sums <= 0, sums / total[1], sums / total[0])
 
 
 def _tighten_bounds(

@@ -16,6 +16,7 @@ from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
+    Labels,
     abbreviate,
     check_nonnegative,
     indices_of,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from pmlopt.programs.program import Outputs
     from pmlopt.programs.result import Result
 
-About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[Label, ...]
+About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | Labels
 
 
 class Stream:
@@ -113,7 +114,9 @@ class Stream:
                 f"the utility is {utility!r}: give a gain or loss of a state and an output"
             )
         self.about, asked = _parse_target(chain, about)
-        self.chain, self.privacy, self.utility = chain, privacy, loss
+        self.chain = chain
+        self.privacy = privacy
+        self.utility = loss
         self.outputs = resolve_outputs(chain.labels, loss.fixed_outputs, outputs)
         self.caps = (
             None
@@ -174,7 +177,8 @@ class Stream:
                 f"the other chain has the states {abbreviate(chain.labels)}: give one on the same states"
             )
         fresh = (self.privacy, self.utility, self.about, self.caps, self.outputs)
-        own, other = Stream(self.chain, *fresh), Stream(chain, *fresh)
+        own = Stream(self.chain, *fresh)
+        other = Stream(chain, *fresh)
         for output, emits in self._released:
             strange = np.flatnonzero(other._possible_states & ~own._possible_states)
             if len(strange):
@@ -194,7 +198,7 @@ class Stream:
         return self._belief.time
 
     @property
-    def history(self) -> tuple[Label, ...]:
+    def history(self) -> Labels:
         """Return the outputs released so far."""
         return tuple(output for output, _ in self._released)
 
@@ -233,7 +237,7 @@ class Stream:
     @property
     def _possible_states(self) -> BoolArray:
         """Return the (N,) mask of possible next states."""
-        return np.asarray(self._belief.law > MIN_BELIEF_MASS)
+        return self._belief.law > MIN_BELIEF_MASS
 
     @property
     def _possible_indices(self) -> IntArray:
@@ -391,17 +395,22 @@ class StreamDeclaration(Record):
     epsilon: float
     maximised: bool
     table: Annotated[FloatArray, Shape("states", "outputs")]
-    about: Literal["state", "path"] | int | tuple[Label, ...]
+    about: Literal["state", "path"] | int | Labels
     caps: tuple[float, ...] | None
-    outputs: tuple[Label, ...]
+    outputs: Labels
 
     @classmethod
     def from_stream(cls, stream: Stream) -> StreamDeclaration:
         """Extract the declaration of a stream."""
         return cls(
-            stream.chain, stream.privacy.epsilon, stream.utility.maximised, stream.table, stream.about,
-            stream.caps, stream.outputs,
-        )  # fmt: skip
+            stream.chain,
+            stream.privacy.epsilon,
+            stream.utility.maximised,
+            stream.table,
+            stream.about,
+            stream.caps,
+            stream.outputs,
+        )
 
     def make_stream(self) -> Stream:
         """Build a new stream without releases from the declaration."""
@@ -411,7 +420,7 @@ class StreamDeclaration(Record):
 
 def _parse_target(
     chain: Chain, about: About
-) -> tuple[Literal["state", "path"] | int | tuple[Label, ...], BeliefTarget]:
+) -> tuple[Literal["state", "path"] | int | Labels, BeliefTarget]:
     """Parse the target of a stream from its user form."""
     n = chain.size
     if about in ("state", "path"):
@@ -514,10 +523,11 @@ def sweep_caps(
     for share in first_fractions:
         caps = linear_caps(Stream.DEFAULT_CAP_FRACTION * privacy.epsilon, steps, share)
         first = Stream(chain, privacy, utility, about, caps)
-        known: dict[tuple[Label, ...], Stream] = {(): first}
+        known: dict[Labels, Stream] = {(): first}
         values = []
         for run in range(runs):
-            rng, now = make_generator([begun, run]), first
+            rng = make_generator([begun, run])
+            now = first
             state = int(rng.choice(chain.size, p=chain.initial))
             for step in range(1, steps + 1):
                 values.append(now.solve().value)
@@ -553,7 +563,8 @@ def stream_bounds(
     from pmlopt.programs.designs import design
     from pmlopt.programs.solving import solve
 
-    bounds, law = [], chain.initial
+    bounds = []
+    law = chain.initial
     first = Stream(chain, privacy, utility, outputs=outputs)
     for time in range(1, steps + 1):
         occurs = law > MIN_BELIEF_MASS

@@ -16,9 +16,6 @@ from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.programs.subconvex.tangents import TangentPricer
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-_FIRST_END_COUNT = 65
-"""Ends of the first cells of the interval of c."""
-
 CONDITION_RTOL = 1e-12
 """What the theorem's conditions must have to spare, for the rounding of e^-epsilon."""
 
@@ -84,7 +81,8 @@ def bound_plateaus(
         others: what no column without plateau is worth beyond its cost.
         cutoff: a bound of this much need not be lowered.
     """
-    total, light = exp_neg_epsilon + half, p <= half * (1 + CONDITION_RTOL)
+    total = exp_neg_epsilon + half
+    light = p <= half * (1 + CONDITION_RTOL)
     # a plateau needs an inner set of mass below half: with no light letter there is none
     if total >= 1 or not light.any():
         return others
@@ -105,14 +103,14 @@ def bound_plateaus(
         tall = np.maximum((1 - low) * same, high / mass)
         slope = np.log(np.minimum((1 - low + tall * half) / total, 1 / exp_neg_epsilon)) - rate
         alone = np.maximum(low * (low + slope), high * (high + slope))
-        return np.asarray(np.maximum((1 - low) * other, (1 - high) * other) + alone)
+        return np.maximum((1 - low) * other, (1 - high) * other) + alone
 
     # a cell of width zero is the bound at a point: no refinement can get below it
     def bound_ends(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         return bound_cells(low, low), bound_cells(low, high)
 
     # beyond this c the logarithm in the bound of B is that of a negative number
-    edges = np.linspace(0.0, mass / (mass + exp_neg_epsilon), _FIRST_END_COUNT)
+    edges = np.linspace(0.0, mass / (mass + exp_neg_epsilon), 65)
     slack = lambda best: CONDITION_RTOL * (1 + abs(best))  # noqa: E731
     return bound_maximum(bound_ends, edges, slack, max(others, cutoff))
 
@@ -136,15 +134,14 @@ class BallPricer(ColumnPricer):
     def __init__(
         self, exact: ColumnPricer, split: SplitPricer, max_information: float, information: bool
     ) -> None:
-        self.exact, self.split, self.nested, self.max_information = (
-            exact,
-            split,
-            split.nested,
-            max_information,
-        )
+        self.exact = exact
+        self.split = split
+        self.nested = split.nested
+        self.max_information = max_information
         self.exp_neg_epsilon = split.nested.cone.exp_neg_epsilon
         self.half = split.nested.cone.priors.float_probability.shift
-        self.p, self.information = split.kernel.p, information
+        self.p = split.kernel.p
+        self.information = information
         self.plateaus = (
             TangentPricer.for_plateaus(self.p, self.exp_neg_epsilon, self.half)
             if information
@@ -175,7 +172,8 @@ class BallPricer(ColumnPricer):
                 columns,
             )
         best, found = self.nested.find_best(rho, max_columns, deadline)
-        best, upper = max(best, priced.best_value), math.inf
+        best = max(best, priced.best_value)
+        upper = math.inf
         if best <= cutoff:
             upper = max(best, self._include_plateaus(rho, priced.upper_bound, cutoff, deadline))
         return PricingResult(best, upper, [*priced.columns, found])

@@ -114,7 +114,8 @@ class ColumnCertificate(InformationCertificate):
 
     def _prove_bound(self) -> float | None:
         """Price all extreme columns again; None where the multipliers do not fit."""
-        rho, space = self.multipliers, self._build_space()
+        rho = self.multipliers
+        space = self._build_space()
         if rho is None or rho.shape != (self.prior.size,):
             return None
         # at these multipliers no column has a positive reduced value: no pricing is needed
@@ -154,7 +155,8 @@ class ColumnCostCertificate(InformationCertificate):
 
     def _build_space(self) -> CostSpace | None:
         """Build the columns again; None where no cost is limited, or the utility is a function."""
-        cost, utility = self.privacy.column_cost(self.prior), self.known_utility
+        cost = self.privacy.column_cost(self.prior)
+        utility = self.known_utility
         return None if cost is None or utility is None else CostSpace(self.prior, utility, cost)
 
     @property
@@ -166,7 +168,8 @@ class ColumnCostCertificate(InformationCertificate):
 
     def _prove_bound(self) -> float | None:
         """Compute what the multipliers prove; None where they are missing or of another shape."""
-        rho, space = self.multipliers, self._build_space()
+        rho = self.multipliers
+        space = self._build_space()
         if space is None or rho is None or rho.shape != (self.prior.size,):
             return None
         if self.slopes is not None and self.slopes.shape[1:] != (self.prior.size,):

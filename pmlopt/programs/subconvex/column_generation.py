@@ -147,7 +147,8 @@ def _search_fewer_outputs(lifts: FloatArray, at_most: int) -> IntArray | None:
                 return best
             used = np.flatnonzero(weights > 1e-9)
             if len(used) <= at_most:
-                best, at_most = used, len(used) - 1
+                best = used
+                at_most = len(used) - 1
             # reweighted l1: small weights become dear, and leave the support in the next solve
             costs = costs / (weights + 1 / lifts.shape[1])
             costs /= costs.max()
@@ -177,7 +178,9 @@ def generate_columns(program: ColumnDesign, options: MethodOptions, warm: bool) 
         ArithmeticError
     ) as cause:  # the mechanism of the round before, and its bound, are still good
         ending = str(cause)
-    master, lifts, weights = work.master, work.lifts, work.weights
+    master = work.master
+    lifts = work.lifts
+    weights = work.weights
     # without multipliers no face is known, so that the columns are kept as they are
     if work.duals is not None:
         lifts, weights = reduce_outputs(lifts, work.worths, work.duals, weights)
@@ -199,7 +202,8 @@ class _ColumnGeneration:
     """Weight of the best multipliers next to the master's [wentges1997weighted]."""
 
     def __init__(self, program: ColumnDesign, options: MethodOptions, begin: float) -> None:
-        self.program, self.deadline = program, options.deadline
+        self.program = program
+        self.deadline = options.deadline
         # a tenth of the gap is left for repair and for rounding of the bound
         self.allowed = 0.9 * program.compute_allowed_gap(options.tolerance)
         self.pricer = program.space.choose_pricer()
@@ -210,7 +214,8 @@ class _ColumnGeneration:
         )
         self.bound, self.multipliers = program.space.closed_bound
         # the constant column is feasible at once: a mechanism is known even if time runs out
-        self.lifts, self.weights = np.ones((program.prior.size, 1)), np.ones(1)
+        self.lifts = np.ones((program.prior.size, 1))
+        self.weights = np.ones(1)
         self.worths = np.full(1, program.space.constant_utility)
         self.value = program.space.constant_utility
         self.duals: FloatArray | None = None
@@ -228,22 +233,25 @@ class _ColumnGeneration:
         while True:
             self.rounds += 1
             self.value, self.weights, self.duals = self.master.solve(self.deadline)
-            self.lifts, self.worths = self.master.lifts, self.master.worths
-            if self.bound - self.value <= self.allowed:
+            self.lifts = self.master.lifts
+            self.worths = self.master.worths
+            if self._is_closed():
                 return "gap reached"
             if self.deadline.expired:
                 return TIME_LIMIT
             # after 500 rounds the current mechanism is returned with its gap
             if self.rounds > 500:
                 return "no proof within the rounds"
-            if self._price_once(smoothing) or self.bound - self.value <= self.allowed:
+            if self._price_once(smoothing) or self._is_closed():
                 continue
             if smoothing:
                 # below 0.2 the master's multipliers are used without smoothing
                 smoothing = 0.7 * smoothing if smoothing > 0.2 else 0.0
             elif not (isinstance(self.pricer, SplitPricer) and self._relax_once(self.pricer)):
-                closed = self.bound - self.value <= self.allowed
-                return "gap reached" if closed else "no column improves"
+                return "gap reached" if self._is_closed() else "no column improves"
+
+    def _is_closed(self) -> bool:
+        return self.bound - self.value <= self.allowed
 
     def _mix_at_once(self) -> bool:
         """Mix columns that are known from the start; return whether that closes the gap."""
@@ -257,7 +265,8 @@ class _ColumnGeneration:
         What they are worth beyond their cost is next to the same for all, so that their linear program
         requires for little more than weights that meet the rows.
         """
-        p, space = self.program.prior.pmf, self.program.space
+        p = self.program.prior.pmf
+        space = self.program.space
         # the seeds may close the gap, and then no mixture is needed
         if self.bound - self.master.solve(self.deadline)[0] <= self.allowed:
             return False
@@ -283,19 +292,21 @@ class _ColumnGeneration:
                 weights[tight] = some
         except ArithmeticError:  # there is no mechanism among them
             return False
-        self.value, base = float(worths @ weights), float(costs.sum())
+        self.value = float(worths @ weights)
+        base = float(costs.sum())
         upper = base + pricer.bound_reduced_values(
             multipliers, self.value - base + 0.5 * self.allowed, self.deadline
         )
         if upper < self.bound:
-            self.bound, self.multipliers = upper, multipliers
+            self.bound = upper
+            self.multipliers = multipliers
         # all of them tie: a search for fewer outputs would take longer than all else
         used = weights > 0
         self.lifts = lifts[:, used]
         self.worths = worths[used]
         self.weights = weights[used]
         self.duals = costs
-        return self.bound - self.value <= self.allowed
+        return self._is_closed()
 
     def _mix_first_columns(self) -> bool:
         """Mix the first columns without a linear program; return whether that closes the gap.
@@ -303,7 +314,8 @@ class _ColumnGeneration:
         Those of a box near its capacity are worth what the closed bound allows, so that all weights that meet
         the rows are optimal.
         """
-        p, master = self.program.prior.pmf, self.master
+        p = self.program.prior.pmf
+        master = self.master
         costs = p * self.multipliers
         # what a column is worth less than the bound allows at these prices
         lost = self.bound - costs.sum() - (master.worths - costs @ master.lifts)
@@ -317,7 +329,7 @@ class _ColumnGeneration:
         self.worths = master.worths[tight][used]
         self.weights = weights[used]
         self.value = float(self.worths @ self.weights)
-        return self.bound - self.value <= self.allowed
+        return self._is_closed()
 
     def _mix_by_least_squares(self, lifts: FloatArray) -> FloatArray | None:
         """Find (K,) weights that meet the rows, in a fiftieth of the time of a linear program.
@@ -352,15 +364,17 @@ class _ColumnGeneration:
         priced = self.pricer.price_columns(rho, 400, least, self.deadline)
         # weak duality: for every rho this is a bound, so that the least of all rounds is kept
         if base + priced.upper_bound < self.bound:
-            self.bound, self.multipliers = base + priced.upper_bound, rho
-        if self.bound - self.value <= self.allowed or priced.best_value <= least:
+            self.bound = base + priced.upper_bound
+            self.multipliers = rho
+        if self._is_closed() or priced.best_value <= least:
             return False
         # columns good at smoothed multipliers may be useless at the master's: those are dropped
         return self._add_columns(priced.columns, self.duals if smoothing else None)
 
     def _run_stages(self, pricer: TangentPricer) -> None:
         """Lower the bound by relaxed columns, with multipliers restricted to piecewise-linear functions."""
-        p, scale = self.program.prior.pmf, self.program.scale
+        p = self.program.prior.pmf
+        scale = self.program.scale
         for knots in STAGE_KNOT_COUNTS:
             # a stage has at most 200 rounds
             self._relax_in_basis(
@@ -401,10 +415,13 @@ class _ColumnGeneration:
             Whether columns near to them are new to the master.
         """
         # sums of rows relax the rows: fewer constraints, and a master that moves less
-        p, sizes = self.program.prior.pmf, basis.sum(axis=0)
+        p = self.program.prior.pmf
+        sizes = basis.sum(axis=0)
         lifts, worths = self.relaxed or (self.master.lifts, self.master.worths)
         master = MasterProblem((basis.T @ lifts) / sizes[:, None], worths, self.program.scale)
-        grown, smoothing, here = False, self.SMOOTHING_WEIGHT, self.multipliers
+        grown = False
+        smoothing = self.SMOOTHING_WEIGHT
+        here = self.multipliers
         for _ in range(rounds):
             value, _, duals = master.solve(self.deadline)
             # multipliers of the summed rows, spread over the letters by the (N, D) basis
@@ -422,7 +439,8 @@ class _ColumnGeneration:
                 rho, value - base, 0.1 * (self.bound - value), self.deadline
             )
             if base + found.upper_bound < self.bound:
-                self.bound, self.multipliers = base + found.upper_bound, rho
+                self.bound = base + found.upper_bound
+                self.multipliers = rho
             grown |= self._add_columns(found.nearby_columns)
             gained = found.worths - (p * here) @ found.lifts
             # a round adds at most 30 relaxed columns
@@ -446,7 +464,8 @@ class _ColumnGeneration:
         Returns:
             Whether there were any.
         """
-        p, grown = self.program.prior.pmf, False
+        p = self.program.prior.pmf
+        grown = False
         for batch in batches:
             fresh = self.master.select_new(
                 batch.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL)
@@ -455,7 +474,8 @@ class _ColumnGeneration:
             worths = self.program.utility.column_values(p, fresh)
             if duals is not None:
                 good = worths - duals @ fresh > 0
-                fresh, worths = fresh[:, good], worths[good]
+                fresh = fresh[:, good]
+                worths = worths[good]
             if fresh.shape[1]:
                 self.master.add_columns(fresh, worths)
                 grown = True

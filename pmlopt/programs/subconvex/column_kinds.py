@@ -67,7 +67,7 @@ class ColumnKinds(ABC):
     def find_best_sets(self, gains: FloatArray) -> BoolArray:
         """Find the (K, N) sets with positive or largest gains."""
         if self.count is None:
-            return np.asarray(self.free & (gains > 0))
+            return self.free & (gains > 0)
         # letters that are not free sort last, so that the first `count` are free
         order = np.argsort(np.where(self.free, -gains, np.inf), axis=1)
         sets = np.zeros(gains.shape, bool)
@@ -78,9 +78,8 @@ class ColumnKinds(ABC):
     def mass_range(self) -> tuple[FloatArray, FloatArray]:
         """Return the (K,) smallest and largest feasible mass of S."""
         masses = np.broadcast_to(self.p, self.free.shape)
-        min_mass, max_mass = (
-            (self.find_best_sets(sign * masses) * self.p).sum(axis=1) for sign in (-1, 1)
-        )
+        min_mass = (self.find_best_sets(-masses) * self.p).sum(axis=1)
+        max_mass = (self.find_best_sets(masses) * self.p).sum(axis=1)
         return min_mass, max_mass
 
 
@@ -108,20 +107,22 @@ class MinMassKinds(ColumnKinds):
         count = np.arange(1, n)
         count = count[count * mass < exp_neg_epsilon]
         low = (exp_neg_epsilon - count * mass) / (1 - count * mass)
-        none, free = np.zeros(len(count)), np.ones((len(count), n), bool)
+        none = np.zeros(len(count))
+        free = np.ones((len(count), n), bool)
         kinds = cls(p, free, count, low, none, none)
         full = len(count)  # so many letters, and one in part, suffice
         if full >= n - 1 or mass == 0:
             return kinds
         partial_entry = np.append(none, np.full(n, (exp_neg_epsilon - full * mass) / mass))
-        free, count = np.vstack([free, ~np.eye(n, dtype=bool)]), np.append(count, np.full(n, full))
+        free = np.vstack([free, ~np.eye(n, dtype=bool)])
+        count = np.append(count, np.full(n, full))
         return cls(p, free, count, np.append(low, np.zeros(n)), partial_entry, np.append(none, p))
 
     def __getitem__(self, chosen: IntArray) -> MinMassKinds:
         assert self.count is not None
-        low, partial_entry, own = (
-            value[chosen] for value in (self.low, self.partial_entry, self.own)
-        )
+        low = self.low[chosen]
+        partial_entry = self.partial_entry[chosen]
+        own = self.own[chosen]
         return MinMassKinds(self.p, self.free[chosen], self.count[chosen], low, partial_entry, own)
 
     def compute_means(self, mass: FloatArray) -> FloatArray:
@@ -137,7 +138,7 @@ class MinMassKinds(ColumnKinds):
             _negative_entropy(self.low) * (1 - self.own - mass)
             + _negative_entropy(self.partial_entry) * self.own
         )
-        return np.asarray(rest - _negative_entropy(mean))
+        return rest - _negative_entropy(mean)
 
     def compute_slopes(self, mass: FloatArray) -> FloatArray:
         """Compute (K, ...) the derivative of the scaled utility in the mass of S."""
@@ -155,7 +156,7 @@ class MinMassKinds(ColumnKinds):
     def build_columns(self, sets: FloatArray) -> FloatArray:
         """Build (N, K) columns of mean one from (K, N) sets S."""
         v = np.where(self.free, sets + self.low[:, None] * (1 - sets), self.partial_entry[:, None])
-        return np.asarray(v.T / (v @ self.p))
+        return v.T / (v @ self.p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,12 +191,14 @@ class PlateauKinds(ColumnKinds):
         if half > 2 * exp_neg_epsilon:
             return None
         order = np.flatnonzero(p < half)
-        sets, mass = np.zeros((1, len(p)), bool), np.zeros(1)
+        sets = np.zeros((1, len(p)), bool)
+        mass = np.zeros(1)
         for letter in order:
             more = np.flatnonzero(mass + p[letter] < half)
             added = sets[more]
             added[:, letter] = True
-            sets, mass = np.vstack([sets, added]), np.append(mass, mass[more] + p[letter])
+            sets = np.vstack([sets, added])
+            mass = np.append(mass, mass[more] + p[letter])
             # at most 10,000 sets A are enumerated
             if len(sets) > 10_000:
                 return None
@@ -233,7 +236,8 @@ class PlateauKinds(ColumnKinds):
         """
         if self.half > self.exp_neg_epsilon:
             return self
-        prices, others = self.p * (rho + cutoff), others - cutoff
+        prices = self.p * (rho + cutoff)
+        others = others - cutoff
         cost = np.where(self.free, 0.0, prices).sum(axis=1)
 
         def compute_slope(mass: FloatArray) -> FloatArray:
@@ -270,7 +274,7 @@ class PlateauKinds(ColumnKinds):
 
     def compute_means(self, mass: FloatArray) -> FloatArray:
         """Compute (K, ...) the column mean D as a function of the mass of S."""
-        return np.asarray(self.own * self._plateau_height(mass) + mass)
+        return self.own * self._plateau_height(mass) + mass
 
     def compute_values(self, mass: FloatArray) -> FloatArray:
         """Compute (K, ...) the scaled utility `mu(v / D) D` as a function of the mass of S."""
@@ -294,7 +298,7 @@ class PlateauKinds(ColumnKinds):
     def build_columns(self, sets: FloatArray) -> FloatArray:
         """Build (N, K) columns of mean one from (K, N) sets S."""
         v = np.where(self.free, sets, self._plateau_height(sets @ self.p)[:, None])
-        return np.asarray(v.T / (v @ self.p))
+        return v.T / (v @ self.p)
 
     @cached_property
     def mass_range(self) -> tuple[FloatArray, FloatArray]:

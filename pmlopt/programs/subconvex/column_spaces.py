@@ -29,9 +29,9 @@ from pmlopt.programs.subconvex.columns import (
     recognize_columns,
 )
 from pmlopt.programs.subconvex.count_pricing import CountPricer
-from pmlopt.programs.subconvex.relaxations import bound_family, find_closed_multipliers
+from pmlopt.programs.subconvex.relaxations import ChordBound, bound_family, find_closed_multipliers
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
-from pmlopt.programs.subconvex.split_pricing import ChordBound, SplitPricer, build_split_families
+from pmlopt.programs.subconvex.split_pricing import SplitPricer, build_split_families
 from pmlopt.programs.subconvex.tangents import TangentPricer, get_common_min_mass
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, list_vertices
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
@@ -158,12 +158,14 @@ class ColumnSpace(InformationSpace):
     @cached_property
     def max_entries(self) -> FloatArray:
         """Return the (N,) largest entries of mean-one columns by letter."""
-        p, allowed, kernel = self.prior.pmf, self.allowed, self.column_utility
+        p = self.prior.pmf
+        allowed = self.allowed
+        kernel = self.column_utility
         if isinstance(allowed, tuple) and kernel is not None:
             return np.asarray(np.max([kernel.max_entries(family) for family in allowed], axis=0))
         if isinstance(allowed, ColumnCone) and allowed.priors.contains_law(p):
-            return np.asarray(np.minimum(1 / allowed.exp_neg_epsilon, 1 / p))
-        return np.asarray(1 / p)
+            return np.minimum(1 / allowed.exp_neg_epsilon, 1 / p)
+        return 1 / p
 
     @cached_property
     def utility_slope(self) -> float:
@@ -216,7 +218,8 @@ class ColumnSpace(InformationSpace):
     @cached_property
     def closed_bound(self) -> tuple[float, FloatArray]:
         """Return an upper bound without optimization, with its multipliers; infinite where there is none."""
-        kernel, p = self.column_utility, self.prior.pmf
+        kernel = self.column_utility
+        p = self.prior.pmf
         free = np.zeros(len(p))
         if kernel is None or (self._set_pricer is None and not isinstance(self.allowed, tuple)):
             return math.inf, free
@@ -248,7 +251,8 @@ class ColumnSpace(InformationSpace):
 
     def _rough_bound(self, multipliers: FloatArray) -> float:
         """Bound the reduced values cheaply, by a relaxation or a short list of staircases."""
-        kernel, bound = self.column_utility, -math.inf
+        kernel = self.column_utility
+        bound = -math.inf
         assert kernel is not None
         stairs = any(
             isinstance(family, StaircaseFamily) and not family.is_constant_only
@@ -288,7 +292,8 @@ class ColumnSpace(InformationSpace):
             proved: what a search has proved already with these multipliers.
             deadline: of a search.
         """
-        p, rounding = self.prior.pmf, self.bound_rounding(multipliers)
+        p = self.prior.pmf
+        rounding = self.bound_rounding(multipliers)
         base = float(p @ multipliers)
         if isinstance(self.allowed, tuple):
             if all(family.is_constant_only for family in self.allowed):
@@ -314,7 +319,8 @@ class ColumnSpace(InformationSpace):
         Raises:
             ProgramError: the utility needs the list, and it is too long.
         """
-        kernel, counts = self.column_utility, self.prior.counts
+        kernel = self.column_utility
+        counts = self.prior.counts
         if isinstance(self.allowed, tuple) and kernel is not None and counts:
             varied = [family for family in self.allowed if not family.is_constant_only]
             # dynamic programming first: it is exact whatever the number of extreme columns
@@ -343,7 +349,8 @@ class ColumnSpace(InformationSpace):
     @cached_property
     def _vertex_pricer(self) -> VertexPricer[Any] | None:
         """Return the pricer by enumeration of extreme columns; None where they are too many."""
-        p, worths = self.prior.pmf, self.column_utility or self.column_values
+        p = self.prior.pmf
+        worths = self.column_utility or self.column_values
         if isinstance(self.allowed, tuple):
             listed = self.list_columns(self.listing_limit)
             return None if listed is None else VertexPricer(p, listed, worths)
@@ -361,7 +368,8 @@ class ColumnSpace(InformationSpace):
     @cached_property
     def _set_pricer(self) -> SplitPricer | TangentPricer | None:
         """Return the pricer over a set of priors without enumeration; None where it does not apply."""
-        kernel, cone = self.column_utility, self.allowed
+        kernel = self.column_utility
+        cone = self.allowed
         if kernel is None or not isinstance(cone, ColumnCone) or self._vertex_pricer is not None:
             return None
         if self._common_min_mass is not None:

@@ -77,7 +77,7 @@ class ColumnUtility:
 
     def column_values(self, lifts: FloatArray) -> FloatArray:
         """Compute the (K,) utilities of an (N, K) matrix of columns."""
-        return np.asarray(self.p @ self.phi(lifts))
+        return self.p @ self.phi(lifts)
 
     def two_level_values(
         self,
@@ -89,7 +89,7 @@ class ColumnUtility:
     ) -> FloatArray:
         """Compute the (K,) utilities of columns with up to three values, from the masses of these."""
         ends = mass * self.phi(low + step) + (1 - mass - room) * self.phi(low)
-        return np.asarray(ends + room * self.phi(np.maximum(low + extra, 0.0)))
+        return ends + room * self.phi(np.maximum(low + extra, 0.0))
 
     def max_entries(self, family: Family) -> FloatArray:
         """Compute (N,) the largest entry that a column of mean one can have at each letter."""
@@ -141,17 +141,20 @@ class ColumnFamily:
         Where the letter between has no room for what the others give up, all of them share it.
         """
         mass, letter, room = self._compute_masses(p)
-        high, family = self.high, self.family.tightened_by(margin)
+        high = self.high
+        family = self.family.tightened_by(margin)
         low, step, extra = family.compute_values(mass, room)
         # under tightened bounds the letter between would exceed `high`: it joins the high set
         over = np.flatnonzero(extra > step)
         if len(over):
-            high, room = high.copy(), room.copy()
-            high[over, letter[over]], room[over] = True, 0.0
+            high = high.copy()
+            room = room.copy()
+            high[over, letter[over]] = True
+            room[over] = 0.0
             low, step, extra = family.compute_values(np.where(high, p, 0.0).sum(axis=1), room)
         lifts = low[:, None] + step[:, None] * high
         lifts[np.arange(len(letter)), letter] += np.maximum(extra, 0.0)
-        return np.asarray(lifts.T)
+        return lifts.T
 
     def _compute_masses(self, p: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
         """Compute the masses of the high sets and of the fractional letters."""
@@ -219,14 +222,21 @@ def argsort_largest(values: FloatArray, max_count: int) -> IntArray:
 
 def sort_subset_sums(values: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the (2^n,) sums over all subsets of n numbers in rising order, and their bitmasks."""
-    sums, masks = np.zeros(1), np.zeros(1, dtype=np.intp)
+    sums = np.zeros(1)
+    masks = np.zeros(1, dtype=np.intp)
     for bit, value in enumerate(values):
         sums = np.concatenate([sums, sums + value])
         masks = np.concatenate([masks, masks + (1 << bit)])
         # a stable sort merges the two sorted halves, in half the time of one sort at the end
         order = np.argsort(sums, kind="stable")
-        sums, masks = sums[order], masks[order]
+        sums = sums[order]
+        masks = masks[order]
     return sums, masks
+
+
+def decode_masks(masks: IntArray, size: int) -> BoolArray:
+    """Decode (K, N) sets from their bitmasks: bit b of a mask is letter b."""
+    return np.asarray((masks[:, None] >> np.arange(size)) & 1 == 1)
 
 
 def pack_sets(sets: BoolArray) -> NDArray[np.uint16]:
@@ -283,7 +293,7 @@ class DenseBatch:
             return self.entries
         room = np.where(self.entries > 0, self.entries.max(axis=0) - self.entries, 0.0)
         raised = self.entries + self.margins * margin * room
-        return np.asarray(raised / (p @ raised))
+        return raised / (p @ raised)
 
     def drop_duplicates(self, p: FloatArray) -> DenseBatch:
         """Drop repeated columns, up to 1e-12."""

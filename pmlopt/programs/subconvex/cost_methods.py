@@ -46,12 +46,17 @@ def certify_cost_columns(
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     space = program.space
     # at these multipliers no column gains: no mechanism exceeds releasing the secret
-    rho, nu, linear = space.release_multipliers, 0.0, None
+    rho = space.release_multipliers
+    nu = 0.0
+    linear = None
     bound = space.compute_bound(rho, nu, linear)
     if multipliers is not None:
         proved = space.compute_bound(multipliers, price, slopes)
         if proved < bound:
-            rho, nu, linear, bound = multipliers, max(price, 0.0), slopes, proved
+            rho = multipliers
+            nu = max(price, 0.0)
+            linear = slopes
+            bound = proved
     return ColumnCostCertificate(
         prior=program.prior,
         privacy=program.privacy,
@@ -77,7 +82,7 @@ def _join_outputs(lifts: FloatArray, weights: FloatArray) -> FloatArray:
     joined = np.zeros(len(first))
     np.add.at(joined, place.ravel(), weights[used])
     order = np.argsort(first)
-    return np.asarray(lifts[:, used[first[order]]] * joined[order])
+    return lifts[:, used[first[order]]] * joined[order]
 
 
 def _search_and_certify(
@@ -125,7 +130,8 @@ def _certify_declared(
     """Certify the weights and multipliers that a solver left in the variables."""
     began = time.perf_counter()
     weights = np.asarray(program.variables["weights"].value)
-    duals, row = program.constraints["rows"].dual_value, program.constraints.get("cost")
+    duals = program.constraints["rows"].dual_value
+    row = program.constraints.get("cost")
     if not np.isfinite(weights).all():
         raise MethodError("ended at a point that has numbers which are none")
     price = 0.0 if row is None or row.dual_value is None else float(np.max(row.dual_value))

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, bound_sum_rounding
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Labels, bound_sum_rounding
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
@@ -111,7 +111,7 @@ def column_cost_design(
     prior: Prior,
     privacy: Requirement,
     utility: SubConvex,
-    outputs: tuple[Label, ...] | None,
+    outputs: Labels | None,
     cost: ColumnCost,
 ) -> ColumnCostDesign:
     """Declare the linear program over columns with a limited cost; see `design`.
@@ -145,7 +145,8 @@ def column_cost_design(
 
 def _build_model(program: ColumnCostDesign) -> CvxpyModel:
     """Build the cvxpy model of the weights of the columns."""
-    lifts, cost = program.lifts, program.cost
+    lifts = program.lifts
+    cost = program.cost
     weights = cp.Variable(lifts.shape[1], nonneg=True, name="weights")
     constraints = {"rows": lifts @ weights == 1}
     if not cost.per_outcome:
@@ -177,7 +178,8 @@ class _CostRounds:
 
     def run(self) -> str:
         """Run rounds until the gap is closed, the list is too long or time is over; return how it ended."""
-        program, n = self.program, self.program.prior.size
+        program = self.program
+        n = self.program.prior.size
         allowed = 0.5 * program.compute_allowed_gap(self.options.tolerance)
         self.pool = np.ones((n, 1))
         polytope = CostPolytope.from_cost(program.prior, program.cost, program.cost.max_cost)
@@ -188,7 +190,8 @@ class _CostRounds:
             lifts, costs = polytope.list_columns()
             bound, used, duals = self._solve_over(lifts, costs, program.cost.max_cost)
             if bound < self.upper:
-                self.upper, self.slopes = bound, polytope.slopes
+                self.upper = bound
+                self.slopes = polytope.slopes
                 self.multipliers = duals[:n] / program.prior.pmf
                 self.price = float(duals[-1]) / program.cost.max_cost
             worths = program.space.column_values(lifts) - duals[:n] @ lifts
@@ -221,7 +224,8 @@ class _CostRounds:
 
     def _make_master(self, lifts: FloatArray, costs: FloatArray, max_cost: float) -> MasterProblem:
         """Make the linear program of columns with a row for the cost, and a column for what is left."""
-        worths, n = self.program.space.column_values(lifts), len(lifts)
+        worths = self.program.space.column_values(lifts)
+        n = len(lifts)
         if self.program.cost.per_outcome:
             costs = np.zeros_like(costs)
         rows = np.vstack([lifts, costs / max_cost])
@@ -230,7 +234,8 @@ class _CostRounds:
 
     def _solve_pool(self) -> tuple[float, IntArray, FloatArray]:
         """Solve the linear program over columns within the cost, and keep those near to being used."""
-        cost, n = self.program.cost, self.program.prior.size
+        cost = self.program.cost
+        n = self.program.prior.size
         costs = cost.evaluate(self.pool)
         value, used, duals = self._solve_over(self.pool, costs, cost.usable_cost)
         price = 0.0 if cost.per_outcome else float(duals[-1]) / cost.usable_cost
@@ -261,7 +266,8 @@ class _CostRounds:
         still = support / (self.program.prior.pmf @ support)
         still[:, cost.evaluate(still) > 0.5 * (constant + cost.usable_cost)] = 1.0
         # the cost is convex: c(a + s (lam - a)) <= (1 - s) c(a) + s c(lam)
-        least, own = cost.evaluate(still), cost.evaluate(lifts)
+        least = cost.evaluate(still)
+        own = cost.evaluate(lifts)
         room = np.maximum(cost.usable_cost - least, 0.0)
         over = np.maximum(own - least, room)
         shares = np.divide(room, over, out=np.zeros_like(over), where=over > 0)
@@ -273,7 +279,8 @@ class _CostRounds:
         """Find the linear costs at columns that are not among those of the polytope."""
         cost = self.program.cost
         linear = np.vstack([np.diag(cost.unit_costs), polytope.slopes])
-        known, true = (linear @ columns).max(axis=0), cost.evaluate(columns)
+        known = (linear @ columns).max(axis=0)
+        true = cost.evaluate(columns)
         short = columns[:, known < true * (1 - 1e-10)]
         if not short.shape[1]:
             return np.empty((0, len(columns)))

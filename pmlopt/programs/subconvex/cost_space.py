@@ -47,7 +47,8 @@ class CostPolytope:
 
     def cut_by(self, slopes: FloatArray) -> CostPolytope | None:
         """Return the part within more linear costs; None past the largest number of vertices."""
-        cube, costly = self.cube, self.cost.unit_costs > 0
+        cube = self.cube
+        costly = self.cost.unit_costs > 0
         for slope in slopes:
             cube = cube.cut_by(-slope[costly] / self.cost.unit_costs[costly], -1.0)
             if len(cube.vertices) > MAX_CUT_VERTICES:
@@ -60,7 +61,8 @@ class CostPolytope:
         They span all columns within these linear costs. A utility that is convex and homogeneous is
         largest at one of them.
         """
-        p, units = self.prior.pmf, self.cost.unit_costs
+        p = self.prior.pmf
+        units = self.cost.unit_costs
         costly = units > 0
         columns = np.zeros((len(p), len(self.cube.vertices)))
         columns[costly] = (self.cube.vertices / units[costly]).T
@@ -68,7 +70,7 @@ class CostPolytope:
         free = np.eye(len(p))[:, ~costly]
         lifts = np.hstack([np.ones((len(p), 1)), columns / (p @ columns), free / p[~costly]])
         linear = np.vstack([np.diag(units), self.slopes])
-        return lifts, np.asarray((linear @ lifts).max(axis=0))
+        return lifts, (linear @ lifts).max(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +100,9 @@ class CostSpace(InformationSpace):
         Raises:
             PrivacyError: the linear costs leave too many columns to list.
         """
-        p, max_cost, nu = self.prior.pmf, self.cost.max_cost, max(price, 0.0)
+        p = self.prior.pmf
+        max_cost = self.cost.max_cost
+        nu = max(price, 0.0)
         polytope = CostPolytope.from_cost(self.prior, self.cost, max_cost)
         if slopes is not None:
             cut = polytope.cut_by(self.cost.shrink_slopes(slopes))

@@ -21,7 +21,7 @@ from pmlopt.programs.subconvex.columns import (
     PricingResult,
     join_columns,
 )
-from pmlopt.programs.subconvex.search_pricing import MAX_CORE_LETTERS, SubsetCore, build_random_sets
+from pmlopt.programs.subconvex.subset_cores import MAX_CORE_LETTERS, SubsetCore, build_random_sets
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 
@@ -92,7 +92,8 @@ def mix_least_loss(
         letter = int(kinds.letter[kind])
         others = light & (np.arange(len(numbers)) != letter)
         # complementary slackness: a negative price puts the letter in, a positive one out
-        always, free = others & (prices < 0), np.flatnonzero(others & (prices == 0))
+        always = others & (prices < 0)
+        free = np.flatnonzero(others & (prices == 0))
         inside = int(kinds.inside[kind] - numbers[always].sum())
         high = draw_sets(numbers, free, inside, math.ceil(count * weights[kind]), rng)
         high[:, always] = True  # what the prices require
@@ -128,12 +129,15 @@ class _CountKinds:
         # a total count may be off an integer by rounding
         whole = math.floor(limit + 1e-9)
         # rest in [0, 1) of a count is what no set of whole counts can fill
-        rest, own = max(0.0, limit - whole), counts[letters]
-        self.letter, self._size = np.tile(letters, 2), len(counts)
+        rest = max(0.0, limit - whole)
+        own = counts[letters]
+        self.letter = np.tile(letters, 2)
+        self._size = len(counts)
         self.inside = np.concatenate([np.full(len(letters), whole), whole - own + 1])
         # the two ends of a concave loss: the letter between holds r, or c[f] - 1 + r counts
         self.share = np.concatenate([rest / own, (own - 1 + rest) / own])
-        low, high = kernel.evaluate_phi(box.low), kernel.evaluate_phi(box.high)
+        low = kernel.evaluate_phi(box.low)
+        high = kernel.evaluate_phi(box.high)
         chord = low + self.share * (high - low)
         short = chord - kernel.phi(box.low + self.share * (box.high - box.low))
         # phi is convex, so the chord is above it; a negative loss is rounding
@@ -148,8 +152,10 @@ class _CountKinds:
         Raises:
             ArithmeticError: HiGHS does not end at an optimum.
         """
-        places, scale = np.arange(len(self.letter)), float(self.loss.max()) or 1.0
-        shape, parts = (self._size, len(places)), (self.share, 1 - self.share)
+        places = np.arange(len(self.letter))
+        scale = float(self.loss.max()) or 1.0
+        shape = (self._size, len(places))
+        parts = (self.share, 1 - self.share)
         rows = [sparse.csr_array((part, (self.letter, places)), shape=shape) for part in parts]
         solved = optimize.linprog(
             self.loss / scale,
@@ -221,7 +227,8 @@ class CountPricer(ColumnPricer):
     ) -> PricingResult[ColumnFamily]:
         """Find the best column for each fractional letter; see `ColumnPricer.price_columns`."""
         costs = self.kernel.p * rho
-        best, found = -math.inf, []
+        best = -math.inf
+        found = []
         for family in self.families:
             price = self._price_box if isinstance(family, BoxFamily) else self._price_staircases
             value, columns = price(family, costs, max_columns)  # type: ignore[arg-type]
@@ -234,7 +241,8 @@ class CountPricer(ColumnPricer):
         self, box: BoxFamily, costs: FloatArray, max_columns: int
     ) -> tuple[float, ColumnFamily]:
         """Price a box family by knapsack dynamic programming over integer counts."""
-        p, limit = self.kernel.p, math.floor(box.max_mass * self.total * (1 + 1e-13))
+        p = self.kernel.p
+        limit = math.floor(box.max_mass * self.total * (1 + 1e-13))
         ends = self.kernel.evaluate_phi(box.low), self.kernel.evaluate_phi(box.high)
         tops: list[tuple[float, int, int]] = []  # value, letter between, total count of the set
         for letter, table in self._tables_without_each(
@@ -309,13 +317,15 @@ class CountPricer(ColumnPricer):
     def _trace_set(self, costs: FloatArray, total: int, without: int = -1) -> list[bool]:
         """Recover the cheapest set of a total count by backtracking through the tables."""
         letters = [letter for letter in range(len(costs)) if letter != without]
-        table, taken = _make_empty_table(total), []
+        table = _make_empty_table(total)
+        taken = []
         for letter in letters:
             extended = _add_letter(table, self.counts[letter], costs[letter])
             # strict: on ties the letter stays out, the same way forwards and backwards
             taken.append(extended < table)
             table = extended
-        chosen, left = [False] * len(costs), total
+        chosen = [False] * len(costs)
+        left = total
         for letter, took in zip(reversed(letters), reversed(taken), strict=True):
             if took[left]:
                 chosen[letter] = True

@@ -78,7 +78,9 @@ def certify_columns(
     if bound > value + allowed:
         relaxed, name = program.space.compute_bound(closed, np.inf, None, deadline)
         if relaxed < bound:
-            bound, pricing, rho = relaxed, name, closed
+            bound = relaxed
+            pricing = name
+            rho = closed
     # no mechanism exceeds releasing the secret: this costs nothing to check
     if program.space.full_release_bound < bound:
         bound = program.space.full_release_bound
@@ -236,7 +238,8 @@ def _certify_given_matrix(
 
 def _find_first_feasible(program: ColumnDesign) -> MethodResult[ColumnCertificate]:
     """Certify the best feasible closed form, or the repaired full release."""
-    prior, privacy = program.prior, program.privacy
+    prior = program.prior
+    privacy = program.privacy
     known = [
         np.ones((prior.size, 1)),
         polish_and_repair(prior, privacy, np.eye(prior.size), 0.0).matrix,

@@ -21,7 +21,9 @@ def find_optimal_form(
         certificate: its value and bound.
         rtol: how far below the bound a form may be, as a share of the range of the utility.
     """
-    prior, privacy, n = program.prior, program.privacy, program.prior.size
+    prior = program.prior
+    privacy = program.privacy
+    n = program.prior.size
     least = certificate.bound - max(rtol * program.scale, program.rounding_gap)
     trivial = [("constant", np.ones((n, 1))), ("deterministic", np.eye(n))]
     forms = [(name, form.matrix) for name, form in build_closed_forms(prior, privacy)]

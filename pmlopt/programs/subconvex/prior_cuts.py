@@ -63,7 +63,9 @@ class _CutRounds:
 
     def run(self) -> tuple[str, PrimalDualPoint]:
         """Run rounds until the gap is closed or a limit is reached."""
-        p, space, n = self.program.prior.pmf, self.program.space, self.program.prior.size
+        p = self.program.prior.pmf
+        space = self.program.space
+        n = self.program.prior.size
         allowed = 0.9 * self.program.compute_allowed_gap(self.options.tolerance)
         self.pool = np.ones((n, 1))
         self.cube = self.cone.member_cube
@@ -74,7 +76,8 @@ class _CutRounds:
             relaxed = np.hstack([np.ones((n, 1)), listed])
             bound, used, duals = self._solve_over(relaxed)
             if bound < self.upper:
-                self.upper, self.multipliers = bound, duals / p
+                self.upper = bound
+                self.multipliers = duals / p
                 self.best_laws = self.cone.laws
             near = space.column_values(relaxed) - duals @ relaxed
             # columns far below the bound are of no use to a mechanism near it

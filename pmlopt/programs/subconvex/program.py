@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.numbers.arrays import FloatArray, Label, bound_sum_rounding
+from pmlopt.core.numbers.arrays import FloatArray, Labels, bound_sum_rounding
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
@@ -128,7 +128,7 @@ class ColumnDesign(Design[ColumnCertificate]):
 
 
 def column_design(
-    prior: Prior, privacy: Requirement, utility: SubConvex, outputs: tuple[Label, ...] | None
+    prior: Prior, privacy: Requirement, utility: SubConvex, outputs: Labels | None
 ) -> ColumnDesign:
     """Build the linear program over extreme columns; see `design`."""
     if not has_known_form(utility):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -19,10 +18,11 @@ from pmlopt.programs.subconvex.columns import (
     ColumnUtility,
     PricingResult,
     argsort_largest,
+    decode_masks,
     join_columns,
-    sort_subset_sums,
 )
 from pmlopt.programs.subconvex.relaxations import FractionalKnapsack, bound_family, bound_staircases
+from pmlopt.programs.subconvex.subset_cores import build_columns_near_capacity
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 MAX_SUBSET_PAIRS = 2_000_000
@@ -50,7 +50,8 @@ def find_columns_above(
     (1974), for meeting in the middle.
     """
     letters = _LetterBudgets(kernel, box, rho, threshold)
-    below, above = (max(float(part.max()), 0.0) for part in (letters.below, letters.above))
+    below = max(float(letters.below.max()), 0.0)
+    above = max(float(letters.above.max()), 0.0)
     # the letter between is not in the set: next to empty it lacks, next to full it exceeds
     window = letters.total - below - MASS_ATOL, letters.total + above + MASS_ATOL
     sets = _find_sets_within(letters.room, letters.lost, letters.inside, letters.budget, window)
@@ -62,6 +63,11 @@ def find_columns_above(
     # sets were listed with the letter between as a member; in a column it is its own kind
     high[np.arange(len(top)), between[top]] = False
     return float(values.max(initial=-np.inf)), ColumnFamily(box, high, between[top])
+
+
+def _compute_budget(upper: float, threshold: float) -> float:
+    """Compute what a column above a threshold may fall short of an upper bound by."""
+    return upper - threshold + BUDGET_RTOL * (1 + abs(upper) + abs(threshold))
 
 
 class _LetterBudgets:
@@ -80,27 +86,35 @@ class _LetterBudgets:
     def __init__(
         self, kernel: ColumnUtility, box: BoxFamily, rho: FloatArray, threshold: float
     ) -> None:
-        self._kernel, self._box, self._rho = kernel, box, rho
+        self._kernel = kernel
+        self._box = box
+        self._rho = rho
         knapsack = FractionalKnapsack(kernel, box, rho)
-        self.total, self.threshold = 1 - box.low, threshold
+        self.total = 1 - box.low
+        self.threshold = threshold
         self._base = kernel.evaluate_phi(box.low) - box.low * float(kernel.p @ rho)
         upper = self._base + float(knapsack.fill_mass(0, np.array([self.total]))[0])
-        self.budget = upper - threshold + BUDGET_RTOL * (1 + abs(upper) + abs(threshold))
+        self.budget = _compute_budget(upper, threshold)
         self.room = kernel.p * (kernel.max_entries(box) - box.low)
         self._gain = kernel.chord_slopes(box) - rho
         self._fits = kernel.p <= box.max_mass * (1 + CAPACITY_RTOL)
         filled = np.cumsum(knapsack.room)
         # the multiplier of the mass constraint: the gain of the letter at which the sack is full
-        edge = float(knapsack.gain[min(int(np.searchsorted(filled, self.total)), len(filled) - 1)])
-        self._edge, self.inside = edge, self._gain > edge
+        last = min(int(np.searchsorted(filled, self.total)), len(filled) - 1)
+        edge = float(knapsack.gain[last])
+        self._edge = edge
+        self.inside = self._gain > edge
         # reduced costs of the knapsack: what a letter on the wrong side of the edge takes off U
         self.lost = self.room * np.abs(self._gain - edge)
         self.below, self.above = self._find_mass_windows()
 
     def compute_shortfall(self, rest: FloatArray) -> FloatArray:
         """Compute the (N,) loss from a fractional letter with a given mass; concave in the mass."""
-        p, phi, low = self._kernel.p, self._kernel.phi, self._box.low
-        bottom, slope = self._kernel.evaluate_phi(low), self._kernel.chord_slopes(self._box)
+        p = self._kernel.p
+        phi = self._kernel.phi
+        low = self._box.low
+        bottom = self._kernel.evaluate_phi(low)
+        slope = self._kernel.chord_slopes(self._box)
         # phi below its chord, a concave function of the rest: zero at both ends
         loss = p * (bottom - phi(low + rest / p)) + slope * rest
         away = np.where(self.inside, self.room - rest, rest)
@@ -108,14 +122,16 @@ class _LetterBudgets:
 
     def _find_mass_windows(self) -> tuple[FloatArray, FloatArray]:
         """Find the mass intervals near empty and full in which each letter stays within its allowance."""
-        zeros, room = np.zeros(len(self.room)), self.room
+        zeros = np.zeros(len(self.room))
+        room = self.room
         # ternary search of a concave function, for all (N,) letters at once
         low, high = zeros, room
         # an interval of masses loses a third 60 times
         for _ in range(60):  # towards the mass that takes off most
             third = (high - low) / 3
             rising = self.compute_shortfall(low + third) < self.compute_shortfall(high - third)
-            low, high = np.where(rising, low + third, low), np.where(rising, high, high - third)
+            low = np.where(rising, low + third, low)
+            high = np.where(rising, high, high - third)
         peak = (low + high) / 2
         # a letter within the budget even at its worst may hold any mass
         every = self.compute_shortfall(peak) <= self.budget
@@ -123,7 +139,9 @@ class _LetterBudgets:
         above = np.where(every, room, room - self._bisect_towards(room, peak))
         empty = self.compute_shortfall(zeros) > self.budget
         full = self.compute_shortfall(room) > self.budget
-        return np.where(empty & ~every, -1.0, below), np.where(full & ~every, -1.0, above)
+        below = np.where(empty & ~every, -1.0, below)
+        above = np.where(full & ~every, -1.0, above)
+        return below, above
 
     def _bisect_towards(self, end: FloatArray, peak: FloatArray) -> FloatArray:
         """Bisect (N,) from an end towards the peak for the first mass outside the allowance."""
@@ -142,29 +160,34 @@ class _LetterBudgets:
         alone = sets[:, ~self._fits].sum(axis=1)
         found = []
         for letter in range(len(self.room)):
-            member, room = sets[:, letter], self.room[letter]
+            member = sets[:, letter]
+            room = self.room[letter]
             # mean one fixes what the letter between holds once the set is known
             rest = self.total - mass + member * room
-            window = np.where(member, room - rest <= self.above[letter], rest <= self.below[letter])
+            full = room - rest <= self.above[letter]
+            empty = rest <= self.below[letter]
+            window = np.where(member, full, empty)
             window &= (alone == 0) if self._fits[letter] else (alone == member)
             here = np.flatnonzero(
                 window & (rest >= -MASS_ATOL) & (rest <= room * (1 + CAPACITY_RTOL))
             )
             if len(here) == 0:
                 continue
-            left, gained = np.maximum(rest[here], 0.0), room * self._gain[letter]
+            left = np.maximum(rest[here], 0.0)
+            gained = room * self._gain[letter]
             value = profit[here] - member[here] * gained + self._value_between(letter, left)
             good = np.flatnonzero(value > self.threshold)
             good = good[argsort_largest(value[good], max_columns)]
             found.append((value[good], here[good], np.full(len(good), letter)))
         if not found:
             return np.empty(0), np.empty(0, int), np.empty(0, int)
-        values, places, letters = (np.concatenate(part) for part in zip(*found, strict=True))
+        values, places, letters = map(np.concatenate, zip(*found, strict=True))
         return values, places, letters
 
     def _value_between(self, letter: int, rest: FloatArray) -> FloatArray:
         """Compute the contribution of a fractional letter to the reduced value."""
-        p, low = self._kernel.p[letter], self._box.low
+        p = self._kernel.p[letter]
+        low = self._box.low
         utility = p * (self._kernel.phi(low + rest / p) - self._kernel.evaluate_phi(low))
         return np.asarray(utility - rest * self._rho[letter])
 
@@ -195,25 +218,34 @@ def _find_sets_within(
 
     def list_subsets(half: IntArray) -> tuple[FloatArray, FloatArray, IntArray] | None:
         """List the masses, the losses and the codes of all subsets of some letters that may be of use."""
-        mass, off, codes = np.zeros(1), np.zeros(1), np.zeros(1, int)
+        mass = np.zeros(1)
+        off = np.zeros(1)
+        codes = np.zeros(1, int)
         for place, letter in enumerate(half):
-            out, into = (lost[letter], 0.0) if inside[letter] else (0.0, lost[letter])
+            out = lost[letter] if inside[letter] else 0.0
+            into = 0.0 if inside[letter] else lost[letter]
             mass = np.concatenate([mass, mass + room[letter]])
             off = np.concatenate([off + out, off + into])
             codes = np.concatenate([codes, codes | 1 << place])
             # losses may reach twice the budget here, as the letter between counts in both places
             kept = (mass <= upper) & (off <= 2 * budget)
-            mass, off, codes = mass[kept], off[kept], codes[kept]
+            mass = mass[kept]
+            off = off[kept]
+            codes = codes[kept]
             # at most a million subsets of half of the letters
             if len(mass) > 1_000_000:
                 return None
         return mass, off, codes
 
     # every other letter by mass: both halves have large and small ones, and similar sums
-    halves = [list_subsets(free[::2]), list_subsets(free[1::2])]
-    if halves[0] is None or halves[1] is None:
+    first_half = free[::2]
+    second_half = free[1::2]
+    first_subsets = list_subsets(first_half)
+    second_subsets = list_subsets(second_half)
+    if first_subsets is None or second_subsets is None:
         return None
-    (one, off, first), (other, lacks, second) = halves[0], halves[1]
+    one, off, first = first_subsets
+    other, lacks, second = second_subsets
     order = np.argsort(other, kind="stable")
     # for each first subset the partners of fitting mass are one run of the sorted second half
     start = np.searchsorted(other[order], lower - one)
@@ -228,8 +260,8 @@ def _find_sets_within(
     # each half was within the budget; together they may not be
     good = np.flatnonzero(off[mine] + lacks[theirs] <= 2 * budget)
     sets = np.tile(sure & inside, (len(good), 1))
-    for half, codes in ((free[::2], first[mine[good]]), (free[1::2], second[theirs[good]])):
-        sets[:, half] = (codes[:, None] >> np.arange(len(half))) & 1 == 1
+    sets[:, first_half] = decode_masks(first[mine[good]], len(first_half))
+    sets[:, second_half] = decode_masks(second[theirs[good]], len(second_half))
     return sets
 
 
@@ -255,14 +287,15 @@ def find_staircases_above(
     sets: BoolArray | None = np.zeros((0, len(p)), bool)
     if upper > threshold:
         # steps fall in the mass, so the one at the heaviest set gives the largest budget
-        step = float(family.compute_values(np.array([high]), np.zeros(1))[1][0])
-        budget = (upper - threshold + BUDGET_RTOL * (1 + abs(upper) + abs(threshold))) / step
+        _, steps, _ = family.compute_values(np.array([high]), np.zeros(1))
+        step = float(steps[0])
+        budget = _compute_budget(upper, threshold) / step
         lost = p * np.abs(rho - edge)
-        sets = _find_sets_within(p, lost, rho < edge, budget, (low - BUDGET_RTOL, high + MASS_ATOL))
+        window = low - BUDGET_RTOL, high + MASS_ATOL
+        sets = _find_sets_within(p, lost, rho < edge, budget, window)
     if sets is None:
         return None
-    mass = sets @ p
-    sets = sets[(mass > 0) & (mass < family.max_mass * (1 - CAPACITY_RTOL))]
+    sets = sets[_leave_room(family, sets @ p)]
     values = _compute_stair_values(kernel, family, rho, sets @ p, sets @ (p * rho))
     top = argsort_largest(values, max_columns)
     top = top[values[top] > threshold]
@@ -271,125 +304,9 @@ def find_staircases_above(
     )
 
 
-MAX_CORE_LETTERS = 30
-"""Letters of which all subsets are weighed, as pairs of subsets of either half."""
-
-
-def build_columns_near_capacity(
-    box: BoxFamily, p: FloatArray, count: int, rng: np.random.Generator
-) -> ColumnFamily | None:
-    """Build columns whose high set has the capacity as mass, or slightly more.
-
-    A column that is low or high at every letter is worth all that the closed bound allows, and its set has
-    the mass `box.max_mass`. Here a random set is filled up from a core of 30 other letters: for each subset
-    of one half of the core, the smallest of the other half that is enough. Of 2^30 subsets the best is over
-    by about 1e-10; the largest letter of the set is lowered by so much. Random sets point in so many
-    directions that four columns for each letter have a mechanism among them.
-
-    Returns:
-        The columns; None where the letters below the capacity are too few to exceed it.
-
-    Source: Horowitz and Sahni, Computing partitions with applications to the knapsack problem, J. ACM 21
-    (1974), for the search.
-    """
-    small = np.flatnonzero(p < box.max_mass)
-    # all letters that fit are within the capacity at once: no set exceeds it
-    if p[small].sum() <= box.max_mass:
-        return None
-    # up to 40 letters are one core: a million subsets of either half
-    if len(small) <= 40:
-        high = SubsetCore(p, small).list_covering_subsets(box.max_mass, count)
-    else:
-        # one core of letters completes 50 random sets
-        wanted, rest = (count, 50), partial(SubsetCore.list_covering_subsets, count=1)
-        high = build_random_sets(p, small, box.max_mass, wanted, MAX_CORE_LETTERS, rest, rng)
-    # the largest letter takes the excess: relative to its mass it is lowered least
-    between = np.where(high, p, 0.0).argmax(axis=1)
-    high[np.arange(len(high)), between] = False
-    # without its largest letter a set has to leave room, or the letter would be negative
-    fitting = high @ p <= box.max_mass
-    return ColumnFamily(box, high[fitting], between[fitting])
-
-
-def build_random_sets(
-    p: FloatArray,
-    letters: IntArray,
-    mass: float,
-    wanted: tuple[int, int],
-    size: int,
-    rest: Callable[[SubsetCore, float], BoolArray],
-    rng: np.random.Generator,
-) -> BoolArray:
-    """Draw (K, N) random sets of about a given mass, completed from a core of letters.
-
-    Args:
-        p: (N,) the masses of letters.
-        letters: those of which the sets are.
-        mass: of a set.
-        wanted: how many sets, and how many of them one core fills up.
-        size: letters of a core.
-        rest: the sets of a core for a mass that is missing.
-        rng: of the orders.
-    """
-    found, fraction = [np.zeros((0, len(p)), bool)], mass / max(1e-300, float(p[letters].sum()))
-    for first in range(0, wanted[0], wanted[1]):
-        order = rng.permutation(letters)
-        core = SubsetCore(p, order[:size], 0.43)  # fewer to look up, in more that are sorted once
-        for _ in range(first, min(first + wanted[1], wanted[0])):
-            others = rng.permutation(order[size:])
-            # the mass wanted of the core varies by 10 % at random
-            aim = mass - core.mass * min(1.0, fraction * (1 + 0.1 * rng.normal()))
-            taken = int(np.searchsorted(np.cumsum(p[others]), aim))
-            if taken < len(others) and mass - float(p[others[:taken]].sum()) > core.mass:
-                taken += 1  # a letter more, or the core is too light for the missing mass
-            sets = rest(core, mass - float(p[others[:taken]].sum()))
-            sets[:, others[:taken]] = True
-            found.append(sets)
-    return np.concatenate(found)
-
-
-class SubsetCore:
-    """A core of letters whose subsets of given mass are found by meeting in the middle, or before it."""
-
-    def __init__(self, p: FloatArray, letters: IntArray, middle: float = 0.5) -> None:
-        self.mass, self.size = float(p[letters].sum()), len(p)
-        self.halves = np.split(letters, [round(middle * len(letters))])
-        pairs = [sort_subset_sums(p[half]) for half in self.halves]
-        self.sums, self.orders = zip(*pairs, strict=True)
-        self.partner_sums = np.append(self.sums[1], np.inf)  # inf: no partner reaches the limit
-
-    def list_covering_subsets(self, limit: float, count: int) -> BoolArray:
-        """List (K, N) at most `count` core subsets of mass slightly above a limit."""
-        one, other = self.sums
-        # the lightest partner that reaches the limit; keys in rising order take a quarter less time
-        place = np.searchsorted(other, (limit - one)[::-1])[::-1]
-        reached = one + self.partner_sums[place]
-        best = argsort_largest(-reached, count)
-        best = best[np.isfinite(reached[best])]
-        return self._make_sets(best, place[best])
-
-    def draw_subsets_of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray:
-        """Draw (K, N) core subsets of an exact mass, uniformly; none where there is none."""
-        one, other = self.sums
-        # the runs of equal sums between left and right are the pairs of exactly this mass
-        end = np.searchsorted(other, mass - one, side="right")
-        pairs = np.cumsum(end - np.searchsorted(other, mass - one))
-        if pairs[-1] == 0:
-            return np.zeros((0, self.size), bool)
-        # uniform over pairs: a first subset is drawn in proportion to its partners
-        place = int(rng.integers(pairs[-1]))
-        first = int(np.searchsorted(pairs, place, side="right"))
-        return self._make_sets(
-            np.array([first]), np.array([int(end[first] - (pairs[first] - place))])
-        )
-
-    def _make_sets(self, first: IntArray, second: IntArray) -> BoolArray:
-        """Combine subsets of both halves to (K, N) sets."""
-        high = np.zeros((len(first), self.size), bool)
-        for half, order, places in zip(self.halves, self.orders, (first, second), strict=True):
-            # bit b of the code is letter b of the half: (K, 1) >> (B,) is (K, B)
-            high[:, half] = (order[places][:, None] >> np.arange(len(half))) & 1 == 1
-        return high
+def _leave_room(family: StaircaseFamily, mass: FloatArray) -> BoolArray:
+    """Return whether sets of (K,) masses are the upper steps of staircases that are above 0."""
+    return (mass > 0) & (mass < family.max_mass * (1 - CAPACITY_RTOL))
 
 
 def _compute_stair_values(
@@ -402,9 +319,10 @@ def _compute_stair_values(
     """Compute the reduced values of staircase columns from masses and costs."""
     low, step, _ = family.compute_values(mass, np.zeros(mass.shape))
     # rounding may push the low value below 0, where t log t is nan
-    low, phi = np.maximum(low, 0.0), kernel.phi
+    low = np.maximum(low, 0.0)
+    phi = kernel.phi
     utilities = mass * phi(low + step) + (1 - mass) * phi(low)
-    return np.asarray(utilities - low * float(kernel.p @ rho) - step * cost)
+    return utilities - low * float(kernel.p @ rho) - step * cost
 
 
 CORE_LETTERS = 16
@@ -445,7 +363,9 @@ class SearchPricer(ColumnPricer):
         self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnFamily]:
         """Find the best columns on a core of letters, or on all; see `ColumnPricer.price_columns`."""
-        best, upper, found = -np.inf, -np.inf, []
+        best = -np.inf
+        upper = -np.inf
+        found = []
         for family in self.families:
             bound = bound_family(self.kernel, family, rho)
             value, columns = self._search_near_orders(family, rho, max_columns)
@@ -453,10 +373,12 @@ class SearchPricer(ColumnPricer):
             if value <= cutoff < bound and not deadline.expired:
                 above = self._enumerate_above(family, rho, cutoff, max_columns)
                 if above is not None:
-                    columns, value = join_columns([columns, above[1]]), max(value, above[0])
+                    columns = join_columns([columns, above[1]])
+                    value = max(value, above[0])
                     # the exhaustive search found all columns above `cutoff`: no other exceeds it
                     bound = min(bound, max(value, cutoff))
-            best, upper = max(best, value), max(upper, bound)
+            best = max(best, value)
+            upper = max(upper, bound)
             found.append(columns)
         return PricingResult(best, upper, found)
 
@@ -483,7 +405,8 @@ class SearchPricer(ColumnPricer):
         if isinstance(family, BoxFamily):
             return find_columns_above(self.kernel, family, rho, threshold, max_columns)
         order = np.argsort(rho, kind="stable")
-        edge = float(rho[order[min(self._find_order_cutoff(family, rho, order), len(order) - 1)]])
+        last = min(self._find_order_cutoff(family, rho, order), len(order) - 1)
+        edge = float(rho[order[last]])
         return find_staircases_above(self.kernel, family, rho, threshold, max_columns, edge)
 
     def _search_near_orders(
@@ -505,7 +428,8 @@ class SearchPricer(ColumnPricer):
                     family, rho, order, max_columns if near == 0 else max_columns // 4 + 1
                 )
             )
-        return max(value for value, _ in parts), join_columns([columns for _, columns in parts])
+        values, columns = zip(*parts, strict=True)
+        return max(values), join_columns(columns)
 
     def _search_core(
         self, family: Family, rho: FloatArray, order: IntArray, max_columns: int
@@ -517,9 +441,11 @@ class SearchPricer(ColumnPricer):
         place = self._find_order_cutoff(family, rho, fitting)
         # the core is centred on the edge, where the knapsack is least sure of letters
         first = max(0, min(place - CORE_LETTERS // 2, len(fitting) - CORE_LETTERS))
-        core, fixed = fitting[first : first + CORE_LETTERS], fitting[:first]
+        core = fitting[first : first + CORE_LETTERS]
+        fixed = fitting[:first]
         mass = p[fixed].sum() + compute_subset_sums(p[core])
-        cost = (p * rho)[fixed].sum() + compute_subset_sums((p * rho)[core])
+        costs = p * rho
+        cost = costs[fixed].sum() + compute_subset_sums(costs[core])
         if isinstance(family, BoxFamily):
             others = [int(letter) for letter in order if p[letter] > family.max_mass]
             value, subset, letter = self._search_between(
@@ -530,7 +456,7 @@ class SearchPricer(ColumnPricer):
             letter = np.full(len(subset), -1)
         high = np.zeros((len(subset), len(p)), bool)
         high[:, fixed] = True
-        high[:, core] = (subset[:, None] >> np.arange(len(core))) & 1 == 1
+        high[:, core] = decode_masks(subset, len(core))
         return float(value.max(initial=-np.inf)), ColumnFamily(family, high, letter)
 
     def _find_order_cutoff(self, family: Family, rho: FloatArray, order: IntArray) -> int:
@@ -555,24 +481,33 @@ class SearchPricer(ColumnPricer):
         max_columns: int,
     ) -> tuple[FloatArray, IntArray, IntArray]:
         """Find the best core subsets completed by one fractional letter."""
-        p, phi, rise = self.kernel.p, self.kernel.phi, box.high - box.low
+        p = self.kernel.p
+        phi = self.kernel.phi
+        rise = box.high - box.low
         rest = 1 - box.low - rise * mass
-        ends = self.kernel.evaluate_phi(box.low), self.kernel.evaluate_phi(box.high)
-        base = ends[0] - box.low * float(p @ rho)
+        bottom = self.kernel.evaluate_phi(box.low)
+        phi_rise = self.kernel.evaluate_phi(box.high) - bottom
+        base = bottom - box.low * float(p @ rho)
         # the rest has to fit on one letter: columns of a box have at most one between
-        subsets = np.flatnonzero((rest >= -MASS_ATOL) & (rest <= rise * p[[*core, *others]].max()))
-        values, chosen, letters = [], [], []
+        largest = p[[*core, *others]].max()
+        subsets = np.flatnonzero((rest >= -MASS_ATOL) & (rest <= rise * largest))
+        values = []
+        chosen = []
+        letters = []
         for letter in [*map(int, core), *others]:
             bit = np.flatnonzero(core == letter)
             # a letter between is in no high set: subsets with its bit are left out
-            free = subsets if len(bit) == 0 else subsets[(subsets >> bit[0]) & 1 == 0]
+            free = subsets
+            if len(bit):
+                free = subsets[(subsets >> bit[0]) & 1 == 0]
             left = np.maximum(rest[free], 0.0)
             here = np.flatnonzero(left <= rise * p[letter])
             if len(here) == 0:
                 continue
-            free, left = free[here], left[here]
-            value = base + mass[free] * (ends[1] - ends[0]) - rise * cost[free] - left * rho[letter]
-            value += p[letter] * (phi(box.low + left / p[letter]) - ends[0])
+            free = free[here]
+            left = left[here]
+            value = base + mass[free] * phi_rise - rise * cost[free] - left * rho[letter]
+            value += p[letter] * (phi(box.low + left / p[letter]) - bottom)
             top = argsort_largest(value, max_columns)
             values.append(value[top])
             chosen.append(free[top])
@@ -592,7 +527,7 @@ class SearchPricer(ColumnPricer):
         max_columns: int,
     ) -> tuple[FloatArray, IntArray]:
         """Find the best staircases on subsets of a core: their values and subsets."""
-        inside = np.flatnonzero((mass > 0) & (mass < family.max_mass * (1 - CAPACITY_RTOL)))
+        inside = np.flatnonzero(_leave_room(family, mass))
         values = _compute_stair_values(self.kernel, family, rho, mass[inside], cost[inside])
         top = argsort_largest(values, max_columns)
         return values[top], inside[top]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar
@@ -21,6 +22,7 @@ from pmlopt.programs.subconvex.columns import (
     PricingResult,
     RelaxedPricing,
 )
+from pmlopt.programs.subconvex.relaxations import ChordBound
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL, NO_DEADLINE, Deadline
 
@@ -33,18 +35,16 @@ class NestedPricer:
     """
 
     def __init__(self, kernel: ColumnUtility, cone: ColumnCone) -> None:
-        self.kernel, self.cone = kernel, cone
+        self.kernel = kernel
+        self.cone = cone
         self.chords = ChordBound(kernel, cone)
         self._rng = np.random.default_rng(0)
 
     def build_seeds(self) -> list[ColumnBatch]:
         """Build initial columns on nested sets of random orders, which cover all letters."""
         n = len(self.kernel.p)
-        return [
-            self._build_columns(
-                *_join_pairs([_list_nested_prefixes(self._rng.permutation(n)) for _ in range(3)])
-            )
-        ]
+        sets = _list_prefixes_of([self._rng.permutation(n) for _ in range(3)])
+        return [self._build_columns(*sets)]
 
     def find_best(
         self, rho: FloatArray, max_columns: int, deadline: Deadline = NO_DEADLINE
@@ -56,7 +56,7 @@ class NestedPricer:
         # the first order is that of the multipliers: the others explore around it
         shifts[0] = 0.0
         orders = [np.argsort(rho + shift, kind="stable") for shift in shifts]
-        inner, outer = _join_pairs([_list_nested_prefixes(order) for order in orders])
+        inner, outer = _list_prefixes_of(orders)
         found = self._search_locally(inner, outer, rho, max_columns, deadline)
         return float(self._reduced_values(found, rho).max(initial=-np.inf)), found
 
@@ -106,41 +106,6 @@ class NestedPricer:
         return self.kernel.column_values(columns.entries) - (self.kernel.p * rho) @ columns.entries
 
 
-class ChordBound:
-    """An upper bound on `mu(lam) - <p rho, lam>` over a cone, by the chords of phi.
-
-    It is far from sharp where columns take three values or more.
-
-    Attributes:
-        caps: (N,) the largest entry at each letter.
-        slopes: (N,) the slopes of the chords: multipliers under which it is a bound in closed form.
-    """
-
-    def __init__(self, kernel: ColumnUtility, cone: ColumnCone) -> None:
-        self.kernel, self.cone = kernel, cone
-        p, phi = kernel.p, kernel.phi
-        # support functions of the unit directions are the largest and least entries of columns
-        units = np.diag(1 / p)
-        self.caps = np.array([self._max_gain(units[:, [x]]) for x in range(len(p))])
-        floors = np.maximum(0.0, [-self._max_gain(-units[:, [x]]) for x in range(len(p))])
-        width = np.maximum(self.caps - floors, 0.0)
-        # on a range of next to no width the chord's slope would be rounding over rounding
-        wide = width > 1e-9 * (1 + self.caps)
-        self.slopes = np.where(
-            wide, (phi(self.caps) - phi(floors)) / np.where(wide, width, 1.0), 0.0
-        )
-        ends = np.where(wide, phi(floors), np.maximum(phi(floors), phi(self.caps)))
-        self._constant = float(p @ (ends - self.slopes * floors))
-
-    def compute_bound(self, rho: FloatArray) -> float:
-        """Compute an upper bound on the reduced value of every column, from chords of phi."""
-        return self._constant + self._max_gain((self.slopes - rho)[:, None])
-
-    def _max_gain(self, gains: FloatArray) -> float:
-        """Maximise a linear gain over the columns of the cone."""
-        return self.cone.priors.support_function(self.kernel.p, gains, self.cone.exp_neg_epsilon)
-
-
 def _list_nested_prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
     """List all pairs of nested prefixes of an order."""
     n = len(order)
@@ -155,22 +120,25 @@ def _list_nested_prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
 def _list_neighbours(column: FloatArray) -> tuple[BoolArray, BoolArray]:
     """List the neighbours of a column's nested sets: one letter moved, or two swapped."""
     # 2 for the top value, 1 between, 0 for zero: a move changes one letter's state
-    state = np.where(column >= column.max() * (1 - 1e-9), 2, np.where(column > 0, 1, 0))
+    state = (column > 0).astype(int)
+    state[column >= column.max() * (1 - 1e-9)] = 2
     n = len(state)
+    letters = np.arange(n)
     moved = np.repeat(state[None, :], 2 * n, axis=0)
-    moved[np.arange(n), np.arange(n)] = (state + 1) % 3
-    moved[n + np.arange(n), np.arange(n)] = (state + 2) % 3
+    moved[letters, letters] = (state + 1) % 3
+    moved[n + letters, letters] = (state + 2) % 3
     # letters of equal states give the same column when swapped
     one, two = np.nonzero(np.triu(state[:, None] != state[None, :]))
     swapped = np.repeat(state[None, :], len(one), axis=0)
-    swapped[np.arange(len(one)), one], swapped[np.arange(len(one)), two] = state[two], state[one]
+    swapped[np.arange(len(one)), one] = state[two]
+    swapped[np.arange(len(one)), two] = state[one]
     every = np.vstack([moved, swapped])
     return every == 2, every == 1
 
 
-def _join_pairs(pairs: list[tuple[BoolArray, BoolArray]]) -> tuple[BoolArray, BoolArray]:
-    """Concatenate pairs of set arrays."""
-    inner, outer = zip(*pairs, strict=True)
+def _list_prefixes_of(orders: Sequence[IntArray]) -> tuple[BoolArray, BoolArray]:
+    """List the pairs of nested prefixes of several orders."""
+    inner, outer = zip(*map(_list_nested_prefixes, orders), strict=True)
     return np.vstack(inner), np.vstack(outer)
 
 
@@ -204,22 +172,26 @@ def build_split_families(cone: ColumnCone) -> tuple[SplitFamily, ...]:
     ball there is the smallest entry, too: an extreme column has it at 0, or the threshold at one end. None
     for sets of another kind, such as hulls of vertices.
     """
-    nu, keep, none = cone.priors.float_probability, cone.exp_neg_epsilon, np.zeros(cone.priors.size)
+    nu = cone.priors.float_probability
+    keep = cone.exp_neg_epsilon
+    none = np.zeros(cone.priors.size)
     if nu is None or (nu.shift > 0 and nu.upper is not None):
         return ()
-    lower, shift = nu.lower / nu.total, float(nu.shift / nu.total)
+    lower = nu.lower / nu.total
+    shift = float(nu.shift / nu.total)
     rest = 1 - float(lower.sum()) + shift
+    if nu.upper is not None:
+        # upper probabilities: a letter below mid takes up to its width more
+        width = nu.upper / nu.total - lower
+        by_mid = [-width, lower, none]
+        by_top = [none, none, lower]
+        return (_make_split_family((0, 1, 2), by_mid, by_top, rest, keep),)
     stairs = _make_split_family((1, 2), [lower, none], [none, lower], rest, keep + shift)
-    if shift > 0:
-        emptied = _make_split_family(
-            (0, 1, 2), [none, lower, lower], [none, none, none], -shift, keep
-        )
-        return emptied, stairs, _make_split_family((1, 2), [none, none], [none, none], 1.0, keep)
-    if nu.upper is None:
+    if shift == 0:
         return (stairs,)
-    # upper probabilities: a letter below mid takes up to its width more
-    width = nu.upper / nu.total - lower
-    return (_make_split_family((0, 1, 2), [-width, lower, none], [none, none, lower], rest, keep),)
+    emptied = _make_split_family((0, 1, 2), [none, lower, lower], [none] * 3, -shift, keep)
+    flat = _make_split_family((1, 2), [none] * 2, [none] * 2, 1.0, keep)
+    return emptied, stairs, flat
 
 
 def _make_split_family(
@@ -230,9 +202,8 @@ def _make_split_family(
     exp_neg_epsilon: float,
 ) -> SplitFamily:
     """Build a split family from its coefficients of mid and top."""
-    mid, top = (
-        np.stack([np.atleast_2d(part) for part in parts], axis=1) for parts in (by_mid, by_top)
-    )
+    mid = np.stack([np.atleast_2d(part) for part in by_mid], axis=1)
+    top = np.stack([np.atleast_2d(part) for part in by_top], axis=1)
     rows = np.ones(len(mid))
     return SplitFamily(values, mid, top, mid_rate * rows, exp_neg_epsilon * rows)
 
@@ -251,7 +222,9 @@ class SplitRelaxation:
     """
 
     def __init__(self, kernel: ColumnUtility, split: SplitFamily, rho: FloatArray) -> None:
-        self.kernel, self.split, self.rho = kernel, split, rho
+        self.kernel = kernel
+        self.split = split
+        self.rho = rho
         self.dimension = 1 + len(split.top_rates)
 
     def evaluate_corners(
@@ -262,39 +235,44 @@ class SplitRelaxation:
         Returns:
             (B, C) bounds, (B, C, O, N) worths and (B, C, O) values.
         """
-        split, p = self.split, self.kernel.p
-        top, mid = corners[..., 0], corners[..., 1]
+        split = self.split
+        p = self.kernel.p
+        top = corners[..., 0]
+        mid = corners[..., 1]
         # (B, C, O): each corner's values 0, mid or top, as far as the family has them
-        points = np.stack([(np.zeros_like(top), mid, top)[value] for value in split.values], axis=2)
+        entries = np.zeros_like(top), mid, top
+        points = np.stack([entries[value] for value in split.values], axis=2)
+        alpha = dual[:, :1]
         theta = dual[:, 1:]
-        by_mid, by_top = (
-            np.tensordot(theta, part, axes=1) for part in (split.by_mid, split.by_top)
-        )
-        cost = p * (self.rho + dual[:, :1])
+        by_mid = np.tensordot(theta, split.by_mid, axes=1)
+        by_top = np.tensordot(theta, split.by_top, axes=1)
+        cost = p * (self.rho + alpha)
         # (B, C, O, N): cells, corners, values, letters
         worths = self.kernel.phi(points)[..., None] * p - points[..., None] * cost[:, None, None, :]
         worths += top[..., None, None] * by_top[:, None]
         worths += mid[..., None, None] * by_mid[:, None]
-        bounds = (
-            dual[:, :1]
-            + mid * (theta @ split.mid_rates)[:, None]
-            - top * (theta @ split.top_rates)[:, None]
-        )
+        mid_share = (theta @ split.mid_rates)[:, None]
+        top_share = (theta @ split.top_rates)[:, None]
+        bounds = alpha + mid * mid_share - top * top_share
         return bounds + worths.max(axis=2).sum(axis=2), worths, points
 
     def compute_slopes(
         self, corners: FloatArray, worths: FloatArray, points: FloatArray, at: NDArray[np.intp]
     ) -> FloatArray:
         """Compute the (B, 1 + K) subgradients of the bound in the multipliers."""
-        split, rows = self.split, np.arange(len(at))
-        top, mid = corners[rows, at, 0], corners[rows, at, 1]
+        split = self.split
+        rows = np.arange(len(at))
+        top = corners[rows, at, 0]
+        mid = corners[rows, at, 1]
         chosen = worths[rows, at].argmax(axis=1)
         # Danskin: a subgradient of a maximum is the gradient of the term that attains it
         taken = np.take_along_axis(points[rows, at], chosen, axis=1)
         mean = 1 - taken @ self.kernel.p
         letters = np.arange(chosen.shape[1])
-        kept = mid[:, None] * (split.by_mid[:, chosen, letters].sum(axis=2).T + split.mid_rates)
-        kept += top[:, None] * (split.by_top[:, chosen, letters].sum(axis=2).T - split.top_rates)
+        by_mid = split.by_mid[:, chosen, letters].sum(axis=2).T
+        by_top = split.by_top[:, chosen, letters].sum(axis=2).T
+        kept = mid[:, None] * (by_mid + split.mid_rates)
+        kept += top[:, None] * (by_top - split.top_rates)
         return np.column_stack([mean, kept])
 
     def minimize_bounds(
@@ -306,21 +284,26 @@ class SplitRelaxation:
         """
         # a convex function of (top, mid) on a cell is largest at one of its corners
         corners = _list_corners(cells)
-        count, size = len(cells), self.dimension
-        best, kept = np.full(count, np.inf), dual.copy()
+        count = len(cells)
+        size = self.dimension
+        best = np.full(count, np.inf)
+        kept = dual.copy()
         centre = dual.copy()
         # the first ellipsoid is a ball of the given radius around the multipliers
         shape = radius[:, None, None] ** 2 * np.eye(size)
+        least = np.zeros(size)
+        least[0] = -np.inf
         live = np.arange(count)
         for _ in range(steps):
             here = centre[live]
             # weights of rows have to be non-negative for weak duality; alpha is free
-            valid = np.maximum(here, np.r_[-np.inf, np.zeros(size - 1)])
+            valid = np.maximum(here, least)
             values, worths, points = self.evaluate_corners(corners[live], valid)
             at = values.argmax(axis=1)
             value = values[np.arange(len(live)), at]
             better = value < best[live]
-            best[live[better]], kept[live[better]] = value[better], valid[better]
+            best[live[better]] = value[better]
+            kept[live[better]] = valid[better]
             slope = self.compute_slopes(corners[live], worths, points, at)
             depth = value - best[live]
             # feasibility cut: outside theta >= 0 the cut is along the worst constraint
@@ -330,21 +313,22 @@ class SplitRelaxation:
             slope[outside, worst[outside]] = -1.0
             depth = np.where(outside, -here[np.arange(len(here)), worst], depth)
             moved, going = _cut_ellipsoid(centre[live], shape[live], slope, depth)
-            centre[live], shape[live] = moved[0], moved[1]
+            centre[live] = moved[0]
+            shape[live] = moved[1]
             live = live[going & (best[live] > cutoff)]
             if not len(live):
                 break
         # the bound is rounded outward by the size of its terms
-        terms = np.abs(kept).sum(axis=1) * (1 + cells[:, 1]) + float(np.abs(self.rho).max()) + 1.0
+        largest = float(np.abs(self.rho).max())
+        terms = np.abs(kept).sum(axis=1) * (1 + cells[:, 1]) + largest + 1.0
         return best + bound_sum_rounding(len(self.kernel.p), 1.0) * terms, kept
 
 
 def _list_corners(cells: FloatArray) -> FloatArray:
     """List the (B, 4, 2) corners of cells in (top, mid)."""
-    ends = [(0, 2), (1, 2), (0, 3), (1, 3)]
-    return np.stack(
-        [np.stack([cells[:, t], cells[:, t] * cells[:, s]], axis=1) for t, s in ends], axis=1
-    )
+    top = cells[:, [0, 1, 0, 1]]
+    share = cells[:, [2, 2, 3, 3]]
+    return np.stack([top, top * share], axis=2)
 
 
 def _cut_ellipsoid(
@@ -393,7 +377,8 @@ class SplitPricer(ColumnPricer):
         self, kernel: ColumnUtility, cone: ColumnCone, families: tuple[SplitFamily, ...]
     ) -> None:
         self.nested = NestedPricer(kernel, cone)
-        self.kernel, self.splits = kernel, families
+        self.kernel = kernel
+        self.splits = families
         self._largest = float(self.nested.chords.caps.max())
 
     def build_seeds(self, count: int) -> list[ColumnBatch]:
@@ -428,7 +413,10 @@ class SplitPricer(ColumnPricer):
         self, rho: FloatArray, cutoff: float, digits: float, deadline: Deadline = NO_DEADLINE
     ) -> RelaxedPricing:
         """Compute the relaxed bound, with its near-maximising relaxed columns and neighbours of these."""
-        upper, lifts, worths, guesses = -np.inf, [], [], []
+        upper = -np.inf
+        lifts = []
+        worths = []
+        guesses = []
         for split in self.splits:
             cells = _CellRefinement(self.kernel, split, rho, self._largest)
             upper = max(upper, cells.refine(cutoff, digits, deadline))
@@ -471,7 +459,8 @@ class _CellRefinement:
     ) -> None:
         self._relaxation = SplitRelaxation(kernel, split, rho)
         # multipliers are sought within the size of prices and worths
-        spread = float(np.ptp(rho)) + float(np.ptp(kernel.phi(np.array([0.0, 1.0, largest]))))
+        heights = kernel.phi(np.array([0.0, 1.0, largest]))
+        spread = float(np.ptp(rho)) + float(np.ptp(heights))
         self._radius = 2 * (1 + spread)
         n = FIRST_CELLS_PER_SIDE
         # a column of mean one has its largest entry at 1 or above
@@ -484,19 +473,21 @@ class _CellRefinement:
 
     def refine(self, cutoff: float, digits: float = 0.0, deadline: Deadline = NO_DEADLINE) -> float:
         """Bisect cells until the largest bound is tight enough or below the cutoff; return it."""
-        relaxation, cells = self._relaxation, self._cells
+        relaxation = self._relaxation
+        cells = self._cells
         radius = np.full(len(cells), self._radius)
         start = np.zeros((len(cells), relaxation.dimension))
         start[:, 1:] = self._radius / 4
         bounds, dual = relaxation.minimize_bounds(
             cells, start, radius, FIRST_ELLIPSOID_STEPS, cutoff
         )
-        looked, reached = len(cells), -np.inf
+        looked = len(cells)
+        reached = -np.inf
         while True:
             top = np.argsort(-bounds, kind="stable")
-            reached = max(
-                reached, self._evaluate_middles(cells[top[:8]], dual[top[:8]], radius[top[:8]])
-            )
+            first = top[:8]
+            value = self._evaluate_middles(cells[first], dual[first], radius[first])
+            reached = max(reached, value)
             # cells below what a point attains cannot be refined away, and need not be
             target = max(cutoff, reached + max(digits, 1e-7 * (1 + abs(reached))))
             if bounds[top[0]] <= target or looked > MAX_REFINED_CELLS or deadline.expired:
@@ -505,7 +496,8 @@ class _CellRefinement:
             chosen = top[:200]
             chosen = chosen[bounds[chosen] > target]
             parts = _halve_cells(cells[chosen])
-            above, begin = np.tile(bounds[chosen], 2), np.tile(dual[chosen], (2, 1))
+            above = np.tile(bounds[chosen], 2)
+            begin = np.tile(dual[chosen], (2, 1))
             radii = np.tile(radius[chosen], 2)
             found, better = relaxation.minimize_bounds(
                 parts, begin, radii, LATER_ELLIPSOID_STEPS, cutoff
@@ -513,7 +505,8 @@ class _CellRefinement:
             moved = np.abs(better - begin).max(axis=1)
             # halved cells are replaced by their parts; all others keep bound and multipliers
             rest = np.delete(np.arange(len(cells)), chosen)
-            cells, dual = np.concatenate([cells[rest], parts]), np.concatenate([dual[rest], better])
+            cells = np.concatenate([cells[rest], parts])
+            dual = np.concatenate([dual[rest], better])
             # the bound of the whole holds for its parts: refining never makes it worse
             bounds = np.concatenate([bounds[rest], np.minimum(found, above)])
             # multipliers of a part are sought at least so far from those of its cell
@@ -524,12 +517,14 @@ class _CellRefinement:
     def _evaluate_middles(self, cells: FloatArray, dual: FloatArray, radius: FloatArray) -> float:
         """Evaluate relaxed columns at the cell centres approximately."""
         # a cell of width zero: its four corners are one point
-        middles = cells[:, [0, 0, 2, 2]] / 2 + cells[:, [1, 1, 3, 3]] / 2
+        low_ends = cells[:, [0, 0, 2, 2]]
+        high_ends = cells[:, [1, 1, 3, 3]]
+        middles = low_ends / 2 + high_ends / 2
         values, _ = self._relaxation.minimize_bounds(
             middles, dual, radius, FIRST_ELLIPSOID_STEPS, -np.inf
         )
-        pairs = zip(values.tolist(), middles.tolist(), strict=True)
-        self._points += [(v, m[0], m[0] * m[2]) for v, m in pairs]
+        for value, (top, _, share, _) in zip(values.tolist(), middles.tolist(), strict=True):
+            self._points.append((value, top, top * share))
         return float(values.max())
 
     def list_peaks(self, max_peaks: int) -> list[tuple[float, float]]:
@@ -546,11 +541,15 @@ class _CellRefinement:
 def _halve_cells(cells: FloatArray) -> FloatArray:
     """Bisect each cell across its longer side."""
     # top is scaled by ratio, so its length is a logarithm; mid over top is a difference
-    across = cells[:, 3] - cells[:, 2] > np.log(cells[:, 1] / cells[:, 0])
-    first, second = cells.copy(), cells.copy()
-    rows, side = np.arange(len(cells)), np.where(across, 2, 0)
+    low_top, high_top, low_share, high_share = cells.T
+    across = high_share - low_share > np.log(high_top / low_top)
+    first = cells.copy()
+    second = cells.copy()
+    rows = np.arange(len(cells))
+    side = np.where(across, 2, 0)
     middle = (cells[rows, side] + cells[rows, side + 1]) / 2
-    first[rows, side + 1], second[rows, side] = middle, middle
+    first[rows, side + 1] = middle
+    second[rows, side] = middle
     return np.concatenate([first, second])
 
 
@@ -558,32 +557,31 @@ def solve_relaxed_column(
     kernel: ColumnUtility, split: SplitFamily, rho: FloatArray, top: float, mid: float
 ) -> tuple[FloatArray, float] | None:
     """Solve the LP of the best relaxed column for fixed (top, mid), with its value."""
-    points, p = np.array([(0.0, mid, top)[value] for value in split.values]), kernel.p
-    count, n = len(points), len(p)
-    gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * rho)
-    matrix = sparse.vstack(
-        [
-            sparse.kron(np.ones((1, count)), sparse.eye_array(n)),
-            (points[:, None] * p).reshape(1, -1),
-            *(row.reshape(1, -1) for row in mid * split.by_mid + top * split.by_top),
-        ]
-    )
+    points = np.array([0.0, mid, top])[list(split.values)]
+    p = kernel.p
+    count = len(points)
+    n = len(p)
+    heights = kernel.phi(points)
+    gains = heights[:, None] * p - points[:, None] * (p * rho)
+    sums = sparse.kron(np.ones((1, count)), sparse.eye_array(n))
+    mean_row = (points[:, None] * p).ravel()
+    rows = mid * split.by_mid + top * split.by_top
+    matrix = sparse.vstack([sums, mean_row[None, :], rows.reshape(len(rows), -1)])
     rates = split.top_rates * top - split.mid_rates * mid
     lower = np.append(np.ones(n + 1), rates)
     upper = np.append(np.ones(n + 1), np.full(len(rates), np.inf))
-    solver = highs.load_model(
-        highs.build_sparse_model(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix),
-        _TIGHT_OPTIONS,
-    )
+    model = highs.build_sparse_model(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix)
+    solver = highs.load_model(model, _TIGHT_OPTIONS)
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
-    shares = np.clip(np.array(solver.getSolution().col_value).reshape(count, n), 0.0, 1.0)
+    values = np.array(solver.getSolution().col_value)
+    shares = np.clip(values.reshape(count, n), 0.0, 1.0)
     # letters are mixtures of values: the shares of each sum to one but for the solver
     shares /= shares.sum(axis=0)
     column = points @ shares
     mean = float(p @ column)
-    return column / mean, float(p @ (kernel.phi(points) @ shares)) / mean
+    return column / mean, float(p @ (heights @ shares)) / mean
 
 
 _TIGHT_OPTIONS: dict[str, float | str] = {

@@ -62,8 +62,11 @@ class TangentPricer(ColumnPricer):
     def __init__(
         self, kinds: ColumnKinds, exp_neg_epsilon: float, margins: float, rounding: float = 1.0
     ) -> None:
-        self.p, self.kinds, self.exp_neg_epsilon = kinds.p, kinds, exp_neg_epsilon
-        self.margins, self.roundings = margins, rounding
+        self.p = kinds.p
+        self.kinds = kinds
+        self.exp_neg_epsilon = exp_neg_epsilon
+        self.margins = margins
+        self.roundings = rounding
 
     @classmethod
     def for_min_mass(cls, p: FloatArray, mass: float, exp_neg_epsilon: float) -> TangentPricer:
@@ -144,9 +147,11 @@ class TangentPricer(ColumnPricer):
         cutoff -= rounding
         costs = self.p * (rho + cutoff)
         values, _, shares, extra = self._relax_kinds(rho, cutoff)
-        left, open_ = np.maximum(values, 0.0), np.flatnonzero(values > 0)
+        left = np.maximum(values, 0.0)
+        open_ = np.flatnonzero(values > 0)
         each = max(1, max_columns // max(1, len(open_)))
-        best, found = 0.0, [np.empty((len(self.p), 0))]
+        best = 0.0
+        found = [np.empty((len(self.p), 0))]
         for nodes in steps:
             remaining = open_[left[open_] > 0] if best == 0 else open_[:0]
             for place in remaining[np.argsort(-left[remaining], kind="stable")].tolist():
@@ -201,10 +206,12 @@ class TangentPricer(ColumnPricer):
             (K,) by how much the tangents are steeper than the worth, which they may be where the mass is the
             least.
         """
-        p, kinds = self.p, self.kinds
+        p = self.p
+        kinds = self.kinds
         fixed, each = kinds.compute_costs(p * (rho + cutoff))
         min_mass, max_mass = kinds.mass_range
-        low, high = min_mass - 1, max_mass
+        low = min_mass - 1
+        high = max_mass
         steeper = (
             np.maximum((each / p).max(axis=1, initial=0.0) - kinds.compute_slopes(min_mass), 0.0)
             + 1
@@ -229,7 +236,8 @@ class TangentPricer(ColumnPricer):
             bounds = np.minimum(bounds, values)
             # a subgradient in the mass: it changes sign at the best tangent
             more = sets @ p > mass
-            low, high = np.where(more, middle, low), np.where(more, high, middle)
+            low = np.where(more, middle, low)
+            high = np.where(more, high, middle)
         (one, *_), (other, *_) = evaluate_top(low), evaluate_top(high)
         span = (one.astype(float) - other) @ p
         middle = (low + high) / 2
@@ -253,8 +261,11 @@ class _SetSearch:
     def __init__(
         self, kind: ColumnKinds, costs: FloatArray, mass: float, budget: float, extra: float
     ) -> None:
-        self.p, self.kind, self.left = kind.p, kind, 0.0
-        self.values, self.sets = np.empty(0), np.zeros((0, len(kind.p)), bool)
+        self.p = kind.p
+        self.kind = kind
+        self.left = 0.0
+        self.values = np.empty(0)
+        self.sets = np.zeros((0, len(kind.p)), bool)
         fixed, each = kind.compute_costs(costs)
         self._fixed = float(fixed[0])
         self._each = each[0]
@@ -274,11 +285,14 @@ class _SetSearch:
 
     def run(self, nodes: int) -> None:
         """Extend the best partial sets letter by letter, at most so many, and evaluate complete ones."""
-        kind, p = self.kind, self.p
+        kind = self.kind
+        p = self.p
         count = None if kind.count is None else int(kind.count[0])
         gains = self._slopes[:, None] * p - self._each
         order = _order_by_clarity(np.flatnonzero(kind.free[0]), gains[0], count)
-        sets, size, mass = np.zeros((1, len(p)), bool), np.zeros(1, int), np.zeros(1)
+        sets = np.zeros((1, len(p)), bool)
+        size = np.zeros(1, int)
+        mass = np.zeros(1)
         value = (kind.compute_values(self._touching) - self._slopes * self._touching - self._fixed)[
             None, :
         ]
@@ -310,7 +324,9 @@ class _SetSearch:
             inside = chosen >= len(sets)
             sets = sets[chosen % len(sets)]
             sets[inside, letter] = True
-            size, mass, value = size[chosen], mass[chosen], value[chosen]
+            size = size[chosen]
+            mass = mass[chosen]
+            value = value[chosen]
             if not len(sets):
                 return
         mass = sets @ p
@@ -319,7 +335,8 @@ class _SetSearch:
         )
         best = np.argsort(-values, kind="stable")
         best = best[values[best] > 0]
-        self.values, self.sets = values[best], sets[best]
+        self.values = values[best]
+        self.sets = sets[best]
 
 
 def _order_by_clarity(letters: IntArray, gains: FloatArray, count: int | None) -> IntArray:

@@ -48,8 +48,10 @@ def _count_family(p: FloatArray, family: Family) -> int:
     if family.is_constant_only:
         return 1
     # each set is a pair of subsets of the halves: 2^(N/2) sums on either side
-    left, right = p[: n // 2], p[n // 2 :]
-    masses, sizes = compute_subset_sums(left), compute_subset_sums(np.ones(len(left)))
+    left = p[: n // 2]
+    right = p[n // 2 :]
+    masses = compute_subset_sums(left)
+    sizes = compute_subset_sums(np.ones(len(left)))
     # sorted once, so that each left subset finds its partners by one bisection
     order = np.argsort(compute_subset_sums(right))
     others = compute_subset_sums(right)[order]
@@ -94,16 +96,19 @@ def list_vertices(
 
 def _list_box(p: FloatArray, box: BoxFamily, limit: int) -> ColumnFamily | None:
     """Enumerate a box family's columns letter by letter, pruning infeasible partial sets."""
-    n, max_mass = len(p), box.max_mass * (1 + CAPACITY_RTOL)
+    n = len(p)
+    max_mass = box.max_mass * (1 + CAPACITY_RTOL)
     least = box.max_mass * (1 - CAPACITY_RTOL)
     # the largest letters first: partial columns that exceed the capacity die early
     order = np.argsort(-p, kind="stable")
     # the mass of all later letters: what a partial column can still gain
     suffix = np.append(np.cumsum(p[order][::-1])[::-1], 0.0)
     sets = np.zeros((1, -(-n // LETTERS_PER_WORD)), np.uint16)
-    mass, between = np.zeros(1), np.full(1, -1)
+    mass = np.zeros(1)
+    between = np.full(1, -1)
     for place, letter in enumerate(order):
-        fits, free = np.flatnonzero(mass + p[letter] <= max_mass), np.flatnonzero(between < 0)
+        fits = np.flatnonzero(mass + p[letter] <= max_mass)
+        free = np.flatnonzero(between < 0)
         joined = sets[fits]
         joined[:, letter // LETTERS_PER_WORD] |= np.uint16(1 << letter % LETTERS_PER_WORD)
         sets = np.concatenate([sets, joined, sets[free]])
@@ -116,7 +121,9 @@ def _list_box(p: FloatArray, box: BoxFamily, limit: int) -> ColumnFamily | None:
         # partial columns end in about as many columns; past four times the limit it is given up
         if len(alive) > 4 * limit:
             return None
-        sets, mass, between = sets[alive], mass[alive], between[alive]
+        sets = sets[alive]
+        mass = mass[alive]
+        between = between[alive]
     if len(mass) > limit:
         return None
     return _drop_duplicates(ColumnFamily(box, unpack_sets(sets, n), between), mass, p)
@@ -172,7 +179,8 @@ class VertexPricer(ColumnPricer, Generic[B]):
         self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[B]:
         """Find the best columns of the list; see `ColumnPricer.price_columns`."""
-        best, found = -np.inf, []
+        best = -np.inf
+        found = []
         for part, columns in zip(self.parts, self.listed, strict=True):
             values = part.utilities - part.costs(self.p * rho)
             # exact: the list has every extreme column, so the best value is the bound, too
@@ -214,7 +222,7 @@ class _ListedColumns:
     def costs(self, prices: FloatArray) -> FloatArray:
         """Compute the (K,) costs of the columns at letter multipliers p[x] rho[x]."""
         if isinstance(self.columns, DenseBatch):
-            return np.asarray(prices @ self.columns.entries)
+            return prices @ self.columns.entries
         # linear in the column: low everywhere, step on S, extra on the letter between
         spent = self.low * prices.sum() + self.step * sum_over_sets(self.sets, prices)
         return np.asarray(spent + self.extra * prices[self.letter])

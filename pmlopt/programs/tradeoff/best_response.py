@@ -61,11 +61,12 @@ def solve_best_response(
     # Clarabel stalls on groups of less mass under every prior (300 records, sum modulo 3); proofs include
     # them
     negligible_mass = 1e-9
-    program, tradeoff = rows.program, rows.tradeoff
+    program = rows.program
+    tradeoff = rows.tradeoff
     joints = [rows.merge_law(prior.joint) for prior in priors]
     masses = np.max([joint.max(axis=0) for joint in joints], axis=0)
     worst = tradeoff.losses.max(axis=1)
-    kept = np.asarray((worst > negligible_mass * worst.max()) | (masses > negligible_mass))
+    kept = (worst > negligible_mass * worst.max()) | (masses > negligible_mass)
     part = TradeoffLosses(tradeoff.losses[kept], tradeoff.allowed[kept])
     relaxed = build_tradeoff_model(part, [joint[:, kept] for joint in joints], program.sense, limit)
     outcome = cvxpy_interface.solve_problem(relaxed.problem, SOLVER_NAME, options, {})
@@ -85,7 +86,8 @@ def solve_best_response(
     # in Problem 3 the leakage has no variable: the limit bounds it
     leaked = float(relaxed.variables["leakage"].value) if program.sense == "leakage" else limit
     value = leaked if program.sense == "leakage" else tradeoff.compute_distortion(matrix)
-    own_bound, proof = -math.inf, TradeoffProof((), price)
+    own_bound = -math.inf
+    proof = TradeoffProof((), price)
     for floor in POSTERIOR_FLOORS:
         cuts = _list_cuts(weighed, matrix, floor)
         one = optimize_proof_scale(

@@ -57,7 +57,8 @@ def solve_independent(program: TradeoffProgram) -> tuple[FloatArray, float, Trad
     }
     # under the uniform dataset I(X_i; Y) = 0 is linear in q: each letter gives the law of Y
     silent = [_compute_deviations(joint) @ matrix == 0 for joint in joints.values()]
-    spent, rows = cp.sum(cp.multiply(program.losses, matrix)), cp.sum(matrix, axis=1) == 1
+    spent = cp.sum(cp.multiply(program.losses, matrix))
+    rows = cp.sum(matrix, axis=1) == 1
     problem = cp.Problem(cp.Minimize(spent), [rows, *silent])
     if highs.solve_problem(problem, "highs", MethodOptions(NO_DEADLINE, 1e-9)).state != "point":
         return None
@@ -145,7 +146,8 @@ def solve_curve_end(
     """
     trivial = program.constant_distortion
     uniform = allows_only_uniform(program.entropy, program.orbits.query.log_size)
-    matrix, proof = program.constant_matrix, TradeoffProof((), 0.0)
+    matrix = program.constant_matrix
+    proof = TradeoffProof((), 0.0)
     if program.sense == "leakage":
         # below the distortion of a constant something has to leak
         if program.limit < trivial * (1 - LOSS_RTOL):

@@ -255,7 +255,8 @@ def binding_priors(program: TradeoffProgram) -> tuple[WorstCasePrior, ...]:
 
 def _uniform_priors(classes: Query) -> tuple[WorstCasePrior, ...]:
     """Return the uniform dataset law as a joint law of record and class, for each kind of record."""
-    rows, size = np.eye(len(classes.values)), classes.log_size
+    rows = np.eye(len(classes.values))
+    size = classes.log_size
     return tuple(
         WorstCasePrior(
             record, BoundedAdversary(rows, classes.log_counts(record), size, size).uniform_law

@@ -86,7 +86,8 @@ class TradeoffCertificate(Certificate):
         # and a leakage of a dataset that is uniform up to rounding as L, with max(1, log |X|).
         relative_slack = 1e-12
         if self.sense == "distortion":
-            over, size = self.leakage - self.limit, self.query.log_size
+            over = self.leakage - self.limit
+            size = self.query.log_size
             room = (
                 relative_slack * max(1.0, size) if allows_only_uniform(self.entropy, size) else 0.0
             )
@@ -124,7 +125,8 @@ class TradeoffCertificate(Certificate):
         of the bound have the entropy and their multipliers are at least 0, the bound, and that `value` is
         what follows.
         """
-        query, other = self.query, "leakage" if self.sense == "distortion" else "distortion"
+        query = self.query
+        other = "leakage" if self.sense == "distortion" else "distortion"
         kept = is_limit_kept(self.tradeoff, self.sense, self.limit, self.mechanism.matrix)
         kept = kept and self.violation == 0
         limit = f"the {other} is {'' if kept else 'not '}proved to be at most {self.limit:.9g}"
@@ -142,7 +144,8 @@ class TradeoffCertificate(Certificate):
         """Check that the dual bound holds, with valid losses, support and limit."""
         if self.bound == -math.inf:
             return Claim("bound", True, DECIMAL, "none is claimed", self.bound)
-        proof, query = self.proof, self.query
+        proof = self.proof
+        query = self.query
         about = self.tradeoff, self.sense, self.limit
         holds = (
             kept

@@ -110,7 +110,8 @@ class TradeoffSearch:
         bound = self.program.compute_bound(proof)
         # every proof bounds every mechanism (weak duality), so that the best of all rounds stays
         if bound > self.lower_bound or not self.proof.cuts:
-            self.lower_bound, self.proof = max(bound, self.lower_bound), proof
+            self.lower_bound = max(bound, self.lower_bound)
+            self.proof = proof
 
     def audit_mechanism(
         self,
@@ -127,14 +128,19 @@ class TradeoffSearch:
             until: the deadline of the audit, if earlier than that of the search.
             lower: a value that no mechanism like this one is below, where that is known.
         """
-        program, self.audits = self.program, self.audits + 1
+        program = self.program
+        self.audits = self.audits + 1
         leakage = program.sense == "leakage"
         reached = max(self.lower_bound, lower) + 0.9 * self.tolerance
         audit = audit_leakage(
-            program, matrix, self.tolerance / 4, seed=self.seed, deadline=until or self.deadline,
+            program,
+            matrix,
+            self.tolerance / 4,
+            seed=self.seed,
+            deadline=until or self.deadline,
             sufficient_bound=reached if leakage else program.limit,
             nodes=max(1, min(nodes, self.remaining_cells)),
-        )  # fmt: skip
+        )
         self.remaining_cells -= sum(len(proof.cells or ()) for proof in audit.proofs)
         value = audit.bound if leakage else program.tradeoff.compute_distortion(matrix)
         # in Problem 3 a mechanism is feasible only once its leakage is proved
@@ -241,7 +247,8 @@ class CuttingPlanePhase:
         Args:
             first: (K, M) a mechanism against which the first priors are found, where there are none.
         """
-        program, search = self.program, self.search
+        program = self.program
+        search = self.search
         if not search.priors:
             # the first priors are those against a mechanism between both ends of the curve
             half = combine_convexly(program.least_distortion_matrix, program.constant_matrix, 0.5)
@@ -256,7 +263,8 @@ class CuttingPlanePhase:
             and not (late or self.audited or self.end_reason)
             and self.last_matrix is not None
         ):
-            last, best = self.last_matrix, search.best
+            last = self.last_matrix
+            best = search.best
             if (
                 program.sense == "leakage"
                 and best is not None
@@ -275,7 +283,8 @@ class CuttingPlanePhase:
         self.last_matrix = self.rows.repeat_rows(
             self.program.repair_matrix(found.matrix)[self.rows.first_classes]
         )
-        self.objective_value, self.max_leakage = found.objective_value, found.leakage
+        self.objective_value = found.objective_value
+        self.max_leakage = found.leakage
         if self.end_reason:
             return self.end_reason
         # at most 100 programs in each phase
@@ -314,7 +323,8 @@ class CuttingPlanePhase:
 
     def _solve_and_check(self) -> BestResponse | None:
         """Solve the program; None where its dual multipliers do not confirm the value."""
-        program, search = self.program, self.search
+        program = self.program
+        search = self.search
         found = self._solve_against(search.priors)
         # a program that is further above the bound of its own multipliers has not been solved
         if found is None or found.objective_value - max(
@@ -334,7 +344,8 @@ class CuttingPlanePhase:
 
     def _solve_against(self, priors: Sequence[WorstCasePrior]) -> BestResponse | None:
         """Solve for the best mechanism against given priors, within the time limit."""
-        search, program = self.search, self.program
+        search = self.search
+        program = self.program
         # in Problem 3 programs aim below the limit, to leave room for the audit's gap
         limit = program.limit - (0.0 if program.sense == "leakage" else self.leakage_slack)
         # the first program of a search always runs, as it proves a bound
@@ -398,7 +409,8 @@ class CuttingPlanePhase:
         Returns whether that prior leaks more than is claimed: in Problem 3 by an amount of account, for
         there a next audit may cost as much as all before.
         """
-        program, search = self.program, self.search
+        program = self.program
+        search = self.search
         leakage = program.sense == "leakage"
         self.audited = True
         until = self.deadline if leakage else self.deadline.fraction(FIRST_AUDIT_TIME_FRACTION)

@@ -54,7 +54,7 @@ def divide_groups(
     with np.errstate(invalid="ignore"):
         inside = np.exp(counts[:, known] - merged[:, groups[known]])
     shares[:, known] = np.where(np.isfinite(counts[:, known]), inside, 0.0)
-    return np.asarray(shares * joint[:, np.maximum(groups, 0)])
+    return shares * joint[:, np.maximum(groups, 0)]
 
 
 def list_binding_priors(proof: TradeoffProof) -> list[WorstCasePrior]:
@@ -71,7 +71,8 @@ def read_warm_priors(program: TradeoffProgram, restart: WarmStart) -> list[Worst
     """
     found = []
     for place in range(len(restart.arrays)):
-        record, joint = restart.arrays.get(f"record{place}"), restart.arrays.get(f"joint{place}")
+        record = restart.arrays.get(f"record{place}")
+        joint = restart.arrays.get(f"joint{place}")
         if (
             record is None
             or joint is None
@@ -156,11 +157,11 @@ class GroupedRows:
 
     def merge_law(self, joint: FloatArray) -> FloatArray:
         """Aggregate a joint law (A, K) of letter and class to groups (A, G)."""
-        return np.asarray(joint @ self.membership)
+        return joint @ self.membership
 
     def repeat_rows(self, rows: FloatArray) -> FloatArray:
         """Repeat the (G, M) rows of the groups for all classes, (K, M)."""
-        return np.asarray(rows[self.groups])
+        return rows[self.groups]
 
     def build_adversary(self, matrix: FloatArray, record: int) -> BoundedAdversary:
         """Build the leakage problem of a record against a mechanism with grouped rows."""
@@ -187,7 +188,8 @@ def plan_groupings(program: TradeoffProgram) -> list[GroupedRows]:
     """
     # programs and audits of more than 128 rows take minutes each
     most_groups = 128
-    values, classes = program.orbits.values, len(program.losses)
+    values = program.orbits.values
+    classes = len(program.losses)
     coarse = GroupedRows(program, np.unique(values, return_inverse=True)[1].ravel())
     fine = np.arange(classes)
     if classes > most_groups:

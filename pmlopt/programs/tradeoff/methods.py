@@ -84,7 +84,8 @@ class CuttingPlaneMethod:
         )
         if end is not None:
             return end
-        tolerance, priors = options.tolerance * program.scale, list(start.priors)
+        tolerance = options.tolerance * program.scale
+        priors = list(start.priors)
         state = TradeoffSearch(program, tolerance, self.seed, options.deadline, priors)
         ending = search_tradeoff(state, start.matrix)
         finished = not state.deadline.expired

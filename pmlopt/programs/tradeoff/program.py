@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp, sparse
-from pmlopt.core.numbers.arrays import FloatArray, Label
+from pmlopt.core.numbers.arrays import FloatArray, Labels
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.queries import DatasetOrbits, Query
 from pmlopt.programs.program import CvxpyModel, Program, build_problem
@@ -56,7 +56,7 @@ class TradeoffProgram(Program[TradeoffCertificate]):
 
     query: Query
     orbits: DatasetOrbits
-    outputs: tuple[Label, ...]
+    outputs: Labels
     tradeoff: TradeoffLosses
     entropy: float
     sense: Sense
@@ -66,7 +66,7 @@ class TradeoffProgram(Program[TradeoffCertificate]):
     """Leakage and distortion are minimised."""
 
     @property
-    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return dataset classes and outputs as labels."""
         return self.orbits.query.values, self.outputs
 
@@ -158,7 +158,7 @@ class TradeoffProgram(Program[TradeoffCertificate]):
 
 def combine_convexly(matrix: FloatArray, other: FloatArray, weight: float) -> FloatArray:
     """Compute the convex combination `(1 - weight) * matrix + weight * other` of two mechanisms."""
-    return np.asarray((1 - weight) * matrix + weight * other)
+    return (1 - weight) * matrix + weight * other
 
 
 def build_tradeoff_model(

@@ -203,7 +203,8 @@ def optimize_proof_scale(
 
 def sum_cuts(cuts: Sequence[PriorCut], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
     """Compute the (K, M) weighted sum of the cuts, and the magnitude of its terms."""
-    gains, sizes = np.zeros(shape), np.zeros(shape)
+    gains = np.zeros(shape)
+    sizes = np.zeros(shape)
     for cut in cuts:
         joint, logs = _compute_log_ratios(cut.joint, cut.posterior, np.log)
         gains += cut.weight * joint.T @ logs
@@ -241,7 +242,8 @@ def is_audit_valid(query: Query, mechanism: Mechanism, audit: RecordCertificate)
 
 def is_limit_kept(tradeoff: TradeoffLosses, sense: Sense, limit: float, matrix: FloatArray) -> bool:
     """Return whether losses, support and mechanism are valid, and the distortion limit holds."""
-    losses, allowed = tradeoff.losses, tradeoff.allowed
+    losses = tradeoff.losses
+    allowed = tradeoff.allowed
     if sense not in ("leakage", "distortion") or not (math.isfinite(limit) and limit >= 0):
         return False
     fits = losses.shape == allowed.shape == matrix.shape and _are_nonnegative(losses, matrix)
@@ -250,7 +252,8 @@ def is_limit_kept(tradeoff: TradeoffLosses, sense: Sense, limit: float, matrix: 
     with localcontext() as context:
         context.prec = DECIMAL_DIGITS
         # decimals: the check must not round in favour of the claim
-        rows, costs = to_decimal_rows(matrix), to_decimal_rows(losses)
+        rows = to_decimal_rows(matrix)
+        costs = to_decimal_rows(losses)
         if any(abs(sum_decimals(row) - 1) > DISTORTION_RTOL for row in rows):
             return False
         spent = sum_decimals(dot_decimals(row, cost) for row, cost in zip(rows, costs, strict=True))
@@ -307,7 +310,8 @@ def _is_cut_valid(cut: PriorCut, tradeoff: TradeoffLosses, query: Query, entropy
     if cut.record not in range(query.records):
         return False
     log_counts = query.log_counts(cut.record)
-    letters, outputs = len(log_counts), tradeoff.losses.shape[1]
+    letters = len(log_counts)
+    outputs = tradeoff.losses.shape[1]
     if cut.joint.shape != log_counts.shape or cut.joint.shape[1] != len(tradeoff.losses):
         return False
     if cut.posterior.shape != (letters, outputs) or not _are_nonnegative(cut.joint, cut.posterior):
@@ -330,7 +334,8 @@ def bound_in_decimals(
         return floor
     gains = np.full(losses.shape, Decimal(0))
     for cut in proof.cuts:
-        flat, width = normalize_decimal_rows(cut.joint.reshape(1, -1))[0], cut.joint.shape[1]
+        flat = normalize_decimal_rows(cut.joint.reshape(1, -1))[0]
+        width = cut.joint.shape[1]
         exact = np.array(flat, dtype=object).reshape(-1, width)
         # floats sum to one up to rounding: normalised exactly, psi is a law for each output
         posterior = np.array(normalize_decimal_rows(cut.posterior.T), dtype=object).T

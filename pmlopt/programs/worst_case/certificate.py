@@ -105,7 +105,8 @@ class ThresholdCertificate(Certificate):
         emits no rank below `value`; and with no rank of `bound` or less every mechanism leaks more than
         epsilon, or there is no higher rank for all letters. Over a set of priors, all that for the same set.
         """
-        matrix, kept = self.mechanism.matrix, self.kept
+        matrix = self.mechanism.matrix
+        kept = self.kept
         same = self.mechanism == kept.mechanism
         within = same and is_within_level(kept, self.epsilon)
         steps = np.diff(np.zeros(0) if self.utilities is None else self.utilities)

@@ -33,7 +33,8 @@ def search_thresholds(
 
     def solve_at(threshold: int) -> LevelCertificate:
         """Solve the least leakage at a threshold; of a large table, as far as needed to decide."""
-        least, searches = program.build_least_leakage(threshold), found.setdefault(threshold, [])
+        least = program.build_least_leakage(threshold)
+        searches = found.setdefault(threshold, [])
         start = least_leakage.make_start(least, None)
         large = program.order.size > least_leakage.MAX_SMALL_ENTRIES and program.over is None
         ways: list[LevelSearch] = [partial(decide_level, program.epsilon)] if large else []
@@ -47,8 +48,10 @@ def search_thresholds(
                 break
         return level
 
-    low, kept = 1, solve_at(1)
-    ruled_out, beyond = program.highest_rank + 1, None
+    low = 1
+    kept = solve_at(1)
+    ruled_out = program.highest_rank + 1
+    beyond = None
     while (
         left := [h for h in range(low + 1, ruled_out) if h not in found]
     ) and not deadline.expired:
@@ -100,9 +103,11 @@ def _build_certificate(
     beyond: LevelCertificate | None,
 ) -> ThresholdCertificate:
     """Build the certificate that rank `low` is feasible and ranks above `max_rank` are not."""
-    value, bound = float(low), float(max_rank)
+    value = float(low)
+    bound = float(max_rank)
     if program.utilities is not None:
-        value, bound = float(program.utilities[low - 1]), float(program.utilities[max_rank - 1])
+        value = float(program.utilities[low - 1])
+        bound = float(program.utilities[max_rank - 1])
     return ThresholdCertificate(
         mechanism=kept.mechanism,
         value=value,

@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.numbers.argument_checks import check_one_for_each
-from pmlopt.core.numbers.arrays import FloatArray, Label, check_nonnegative, copy_float_array
+from pmlopt.core.numbers.arrays import (
+    FloatArray,
+    Labels,
+    check_nonnegative,
+    copy_float_array,
+)
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.model.privacy import PML
@@ -49,12 +54,12 @@ class BestWorstCase(Program[ThresholdCertificate]):
     prior: Prior
     order: FloatArray
     epsilon: float
-    outputs: tuple[Label, ...]
+    outputs: Labels
     utilities: FloatArray | None = None
     over: PriorSet | None = None
 
     @property
-    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return the labels of the mechanism's rows (letters) and columns (outputs)."""
         return self.prior.labels, self.outputs
 
@@ -180,7 +185,7 @@ def _make_program(
     prior: Prior,
     order: FloatArray,
     pml: PML,
-    outputs: tuple[Label, ...],
+    outputs: Labels,
     utilities: FloatArray | None = None,
 ) -> BestWorstCase:
     """Build the worst-case program from validated arguments."""

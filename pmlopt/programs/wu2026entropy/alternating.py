@@ -90,7 +90,9 @@ def optimize_marginal(
         >>> optimize_marginal(np.array([0.3, 0.7]), laws, np.zeros(2), 0.0).round(4).tolist()
         [0.5, 0.5]
     """
-    price, law, value = 0.0, np.maximum(letters, 1e-300), -math.inf
+    price = 0.0
+    law = np.maximum(letters, 1e-300)
+    value = -math.inf
     for _ in range(iterations):
         # Blahut-Arimoto with a multiplier of the entropy constraint as its price
         scores = (compute_divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
@@ -100,7 +102,8 @@ def optimize_marginal(
         law = np.maximum(law / law.sum(), 1e-300)
         before = price
         price = max(0.0, price - rate * (float(compute_entropies(law) + law @ inner) - entropy))
-        last, value = value, compute_information(law, laws)
+        last = value
+        value = compute_information(law, laws)
         if abs(value - last) < tolerance and abs(price - before) < tolerance:
             break
     return mix_until_allowed(law, letters, inner, entropy)
@@ -172,7 +175,8 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
         return float(compute_entropies(compute_softmax(log_inverse))) - entropy
 
     # the largest inverse temperature, over the spread of the vector
-    low, high = -20.0, math.log(1e12)
+    low = -20.0
+    high = math.log(1e12)
     if compute_surplus(high) >= 0:
         return compute_softmax(high)
     if compute_surplus(low) <= 0:
@@ -221,7 +225,8 @@ def optimize_conditionals(
             # no entropy is needed: I is convex in the row, so that an extreme point is best
             if wanted <= 0:
                 best = _find_best_unit(letters, laws, channel, k)
-                others[k], laws[k] = np.eye(len(others[k]))[best], channel[k, best]
+                others[k] = np.eye(len(others[k]))[best]
+                laws[k] = channel[k, best]
                 value = compute_information(letters, laws)
                 continue
             gradient = compute_conditional_gradient(letters, laws, channel)[k]
@@ -234,7 +239,9 @@ def optimize_conditionals(
                 tried[k] = moved @ channel[k]
                 found = compute_information(letters, tried)
                 if found >= value:
-                    others[k], laws, value = moved, tried, found
+                    others[k] = moved
+                    laws = tried
+                    value = found
                     break
                 size *= shrink
         if value - before <= tolerance:
@@ -333,7 +340,8 @@ class AlternatingRun:
         known = letters[:, None] > 0
         others = np.where(known, joint / np.where(known, letters[:, None], 1.0), 1 / joint.shape[1])
         accuracy = self.tolerance / 10
-        laws, inner = compute_output_laws(others, channel), compute_entropies(others)
+        laws = compute_output_laws(others, channel)
+        inner = compute_entropies(others)
         letters = optimize_marginal(letters, laws, inner, self.entropy, tolerance=accuracy)
         # H(X) = H(X_i) + H(X_-i | X_i): the letters may already have all the entropy needed
         if self.entropy > float(compute_entropies(letters)):
@@ -417,7 +425,8 @@ class Alternating:
             SolverUnavailableError: there are more datasets than it can go through.
         """
         begin = time.perf_counter()
-        channel, entropy = program.channel, program.entropy
+        channel = program.channel
+        entropy = program.entropy
         check_dataset_count(channel.query)
         deadline = options.deadline
         table = channel.class_table()

@@ -81,7 +81,8 @@ class PenalizedProblem:
 
     def evaluate_both(self, matrix: FloatArray) -> tuple[float, float]:
         """Evaluate objective and constraint quantity."""
-        leaked, spent = self.max_leakage(matrix)[0], float((self.losses * matrix).sum())
+        leaked = self.max_leakage(matrix)[0]
+        spent = float((self.losses * matrix).sum())
         return (leaked, spent) if self.sense == "leakage" else (spent, leaked)
 
     def evaluate(self, matrix: FloatArray) -> float:
@@ -165,14 +166,17 @@ def solve_by_penalties(
     """
     check_dataset_count(program.orbits.query)
     # 40 % of the time is reserved for the audits at the end
-    end, deadline = deadline, deadline.fraction(1 - 0.4)
+    end = deadline
+    deadline = deadline.fraction(1 - 0.4)
     random = np.random.default_rng(seed)
     table = program.orbits.query.table()
     inside = _build_interior_start(program)
     given = inside if first is None else program.repair_matrix(first)
     # a multiplicative step never changes a zero: a little of a positive mechanism is mixed in
     matrix = given if first is None else combine_convexly(given, inside, 1e-6)
-    best, last, rounds = (math.inf, given), math.inf, 0
+    best = (math.inf, given)
+    last = math.inf
+    rounds = 0
     priors: list[FloatArray] = []
     while rounds < MAX_ROUNDS and (rounds == 0 or not deadline.expired):
         rounds += 1

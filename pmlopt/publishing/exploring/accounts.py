@@ -79,7 +79,8 @@ def explore_columns(
     splits = check_integer(count, "the number of splits", InputError)
     if splits < 2 or len(joint.joint) > 1:
         raise InputError("give two splits or more, and one joint law of the two columns")
-    counted, joint = joint.counted, build_stated_secret(joint, exact_counts)
+    counted = joint.counted
+    joint = build_stated_secret(joint, exact_counts)
     utilities = utility if isinstance(utility, tuple) else (utility, utility)
     names = (joint.name, "the other column")
     priors = (Prior(joint.law, joint.values), joint.prior)
@@ -166,13 +167,16 @@ def explore_stream(
         >>> [point.at for point in seen.curves[0].points], seen.limit
         ([1.0, 2.0], 0.4)
     """
-    at, bits = stream.copy(), make_random_bits(seed)
+    at = stream.copy()
+    bits = make_random_bits(seed)
     points = [
         CurvePoint(float(time), level, status="released")
         for time, level in enumerate(stream.levels, 1)
     ]
     for state in states:
-        result, cap, law = at.solve(), at.cap, at.law
+        result = at.solve()
+        cap = at.cap
+        law = at.law
         output = at.release(state, bits)
         time, level = max(at.worst_levels.items(), key=lambda pair: pair[1])
         facts = [
@@ -216,7 +220,8 @@ def explore_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
     points = []
     # Histories of a ledger that a page shows: those of which most is revealed.
     for place, group in enumerate(groups[:60], 1):
-        person, level = int(group[0]), float(ledger.levels[group[0]])
+        person = int(group[0])
+        level = float(ledger.levels[group[0]])
         facts = [("people with this history", f"{len(group)}: {join_words(group.tolist())}")]
         if ledger.total is not None:
             left = ledger.remaining(person=person)
@@ -228,7 +233,8 @@ def explore_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
             f"pmlopt.design(ledger.prior({person}), ledger.requirement(person={person}), utility)"
         )
         python = "" if ledger.total is None else f"result = pmlopt.solve({left_to})"
-        parts, known = (_make_history_outcome(ledger, person),), tuple(facts)
+        parts = (_make_history_outcome(ledger, person),)
+        known = tuple(facts)
         points.append(
             CurvePoint(
                 float(place), level, status="recorded", facts=known, parts=parts, python=python
@@ -255,7 +261,8 @@ def explore_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
 
 def _make_history_outcome(ledger: Ledger, person: int) -> ExploredPart:
     """Combine a person's releases to one outcome, by its likelihoods."""
-    prior, density = ledger.initial, ledger.density(person)
+    prior = ledger.initial
+    density = ledger.density(person)
     likelihood = np.exp(density - density.max())
     after = prior.pmf * np.exp(density)
     x = int(density.argmax())

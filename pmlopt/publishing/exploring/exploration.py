@@ -19,7 +19,7 @@ import numpy as np
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.files import disk
 from pmlopt.core.lazy_imports import require_extra
-from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, join_words
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, Labels, join_words
 from pmlopt.core.records.converters import finite_or_none
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -53,8 +53,8 @@ class ExploredPart:
     """
 
     name: str
-    inputs: tuple[Label, ...]
-    outputs: tuple[Label, ...]
+    inputs: Labels
+    outputs: Labels
     matrix: FloatArray
     prior: FloatArray | None = None
     summaries: tuple[OutcomeSummary, ...] = ()
@@ -163,7 +163,8 @@ class ExploredCurve:
 
 def _describe_changes(before: ExploredPart, after: ExploredPart) -> list[str]:
     """Yield the changes of outcomes between two mechanisms."""
-    old, new = _normalize_columns(before), _normalize_columns(after)
+    old = _normalize_columns(before)
+    new = _normalize_columns(after)
     both = [y for y in old if y in new]
     return [
         *_format_outcomes([y for y in new if y not in old], "appear"),
@@ -371,7 +372,7 @@ class _CurveWriter:
             "likelihood": part.likelihood,
         }
 
-    def write_labels(self, labels: tuple[Label, ...]) -> int:
+    def write_labels(self, labels: Labels) -> int:
         """Store a list of labels once, and return its index."""
         texts = [escape_control_characters(str(label)) for label in labels]
         return self.store_once(("labels", *texts), texts)

@@ -139,7 +139,8 @@ def make_point(
     )
     if result is None:
         return plain
-    certificate, prior = result.certificate, result.certificate.listed_prior
+    certificate = result.certificate
+    prior = result.certificate.listed_prior
     warned = list_outcome_warnings(result.outcome_summaries) if result.outcome_summaries else ()
     if isinstance(certificate, ListedCertificate) and prior is not None:
         warned = list_warnings(prior, certificate.privacy, result.outcome_summaries)
@@ -155,7 +156,8 @@ def make_point(
 
 def make_parts(result: Result[Any], name: str = "") -> tuple[ExploredPart, ...]:
     """Return the mechanism of a result as a part; empty where its letters are not listed."""
-    mechanism, prior = result.mechanism, result.certificate.listed_prior
+    mechanism = result.mechanism
+    prior = result.certificate.listed_prior
     if not isinstance(mechanism, Mechanism):
         return ()
     known = prior is not None and prior.size == len(mechanism.inputs)
@@ -164,7 +166,8 @@ def make_parts(result: Result[Any], name: str = "") -> tuple[ExploredPart, ...]:
 
 def compute_facts(result: Result[Any], half_width: float) -> tuple[tuple[str, str], ...]:
     """Compute displayed facts: PML under the prior, and sample size for estimates."""
-    prior, mechanism = result.certificate.listed_prior, result.mechanism
+    prior = result.certificate.listed_prior
+    mechanism = result.mechanism
     if not result.outcome_summaries or prior is None:
         return ()
     return (

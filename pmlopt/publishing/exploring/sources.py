@@ -153,7 +153,8 @@ def explore_design(
         InputError: a name in `beside` is unknown, or the requirement has the exact counts of a sample.
         SweepError: no level could be solved, with the first error.
     """
-    given_prior, levels = as_prior(prior), epsilon
+    given_prior = as_prior(prior)
+    levels = epsilon
     p = restate_prior(given_prior, exact_counts)
     strange = [name for name in beside if name not in BESIDE]
     if strange:
@@ -191,9 +192,11 @@ def explore_design(
         for requirement, found in zip(requirements, answers, strict=True)
     ]
     compared, worth = _make_baselines(builders[0], answers[0], beside, half_width)
-    height, about = words.utility.strip("'\""), tuple[str, ...]()
+    height = words.utility.strip("'\"")
+    about = tuple[str, ...]()
     if worth is not None:
-        height, everything = worth.utility_name, worth.value(worth.everything)
+        height = worth.utility_name
+        everything = worth.value(worth.everything)
         about = (
             f"Releasing everything, with no privacy, has the {worth.utility_name} {everything:.6g}.",
         )

@@ -14,7 +14,7 @@ from pmlopt.core.frames import to_narwhals
 from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     FloatArray,
-    Label,
+    Labels,
     check_unmasked,
     copy_float_array,
 )
@@ -42,12 +42,12 @@ class AttributeLevels:
     together: float
     each: tuple[float, ...]
     alone: tuple[float, ...]
-    outcome: tuple[Label, ...]
-    witness: tuple[Label, ...]
+    outcome: Labels
+    witness: Labels
 
 
 def attribute_levels(
-    joint: ArrayLike | Mapping[tuple[Label, ...], int], mechanisms: Iterable[MechanismLike]
+    joint: ArrayLike | Mapping[Labels, int], mechanisms: Iterable[MechanismLike]
 ) -> AttributeLevels:
     """Compute the leakage levels of released dependent attributes: about their tuple, and each one.
 
@@ -97,10 +97,12 @@ def attribute_levels(
     ]
     level, outcome, witness = _compute_level_about_tuple(law, matrices, everything)
     return AttributeLevels(
-        level, tuple(each), tuple(alone),
+        level,
+        tuple(each),
+        tuple(alone),
         tuple(part.outputs[y] for part, y in zip(parts, outcome, strict=True)),
         tuple(part.inputs[x] for part, x in zip(parts, witness, strict=True)),
-    )  # fmt: skip
+    )
 
 
 def _check_joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
@@ -176,7 +178,9 @@ def _compute_level_about_tuple(
     law: FloatArray, matrices: list[FloatArray], everything: FloatArray
 ) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
     """Compute the leakage level about the tuple, with the outcome and letters that attain it."""
-    best, where, witness = -1.0, np.zeros(law.ndim, dtype=int), np.zeros(law.ndim, dtype=int)
+    best = -1.0
+    where = np.zeros(law.ndim, dtype=int)
+    witness = np.zeros(law.ndim, dtype=int)
     occurring = everything > 0
     for letters in np.argwhere(law > 0):
         product = np.ones(())
@@ -184,7 +188,8 @@ def _compute_level_about_tuple(
             product = np.multiply.outer(product, matrix[letter])
         ratios = np.divide(product, everything, out=np.zeros_like(product), where=occurring)
         if ratios.max() > best:
-            best, witness = float(ratios.max()), letters
+            best = float(ratios.max())
+            witness = letters
             where = np.array(np.unravel_index(int(ratios.argmax()), ratios.shape))
     return max(0.0, math.log(best)), tuple(where.tolist()), tuple(witness.tolist())
 

@@ -466,7 +466,8 @@ def _list_limits(
     if outcomes * max(prior.size, n * n) <= MAX_PRODUCT_ENTRIES:
         rows = [part[other.rows] for part, other in zip(parts, others, strict=True)]
         together = multiply_rows([np.ones((prior.size, 1)), *rows])
-        means, peaks = np.zeros((n, outcomes)), np.zeros((n, outcomes))
+        means = np.zeros((n, outcomes))
+        peaks = np.zeros((n, outcomes))
         np.add.at(means, group.rows, prior.pmf[:, None] * together)
         np.maximum.at(peaks, group.rows, together)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -508,7 +509,7 @@ def _solve_group(
     inner = factor * (1 - 1e-10)
 
     def violations(matrix: FloatArray) -> FloatArray:
-        return np.asarray(matrix[letters] - inner * (rows @ matrix))
+        return matrix[letters] - inner * (rows @ matrix)
 
     chosen = violations(start) > -1e-3 * start.max(axis=0)
     for letter in range(n):  # each entry has a limit at least

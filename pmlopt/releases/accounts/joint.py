@@ -13,6 +13,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     Label,
+    Labels,
     abbreviate,
     have_same_label_set,
     have_same_labels,
@@ -131,7 +132,7 @@ class JointOutcome:
         leakage: the pointwise maximal leakage in nats.
     """
 
-    outputs: tuple[Label, ...]
+    outputs: Labels
     witness: Label
     leakage: float
 
@@ -214,7 +215,8 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
     # chain rule: the lift of the whole is a product of lifts, each under the posterior before it
     levels = [leakage_level(p, parts[0])]
     for count, part in enumerate(parts[1:], start=1):
-        before, found = compose(parts[:count]), []
+        before = compose(parts[:count])
+        found = []
         for column in before.matrix[
             :, before.support
         ].T:  # the level under the posterior of its outcome
@@ -222,7 +224,8 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
             # scaled by the peak: many releases make a column so small that products underflow
             weights = p.pmf[left] * (column[left] / column.max())
             # a history of zeros is none: the posterior itself serves as the prior
-            posterior, nothing = weights / weights.sum(), np.zeros((1, len(weights)))
+            posterior = weights / weights.sum()
+            nothing = np.zeros((1, len(weights)))
             found.append(float(compute_levels_after(posterior, nothing, part.matrix[left])[0]))
         levels.append(max(found))
     return math.fsum(levels)
@@ -259,7 +262,7 @@ def pair_all_with_prior(
 
 
 def check_same_secret(
-    mechanisms: Iterable[MechanismLike], letters: tuple[Label, ...] | None = None
+    mechanisms: Iterable[MechanismLike], letters: Labels | None = None
 ) -> list[Mechanism]:
     """Validate mechanisms with common input letters, and put these into one order by their labels.
 
@@ -285,9 +288,7 @@ def check_same_secret(
     return parts
 
 
-def _reorder_inputs(
-    parts: Sequence[Mechanism], letters: tuple[Label, ...] | None
-) -> list[Mechanism]:
+def _reorder_inputs(parts: Sequence[Mechanism], letters: Labels | None) -> list[Mechanism]:
     """Put mechanisms with the same labels in other orders into that of the letters, or of the first one."""
     sides = [*([] if letters is None else [letters]), *(part.inputs for part in parts)]
     named = [side for side in sides if not isinstance(side, DefaultLabels)]
@@ -305,7 +306,7 @@ def _reorder_inputs(
     ]
 
 
-def _reorder_rows(mechanism: Mechanism, letters: tuple[Label, ...]) -> Mechanism:
+def _reorder_rows(mechanism: Mechanism, letters: Labels) -> Mechanism:
     """Return a mechanism with its inputs in the order of letters."""
     if have_same_labels(mechanism.inputs, letters):
         return mechanism
@@ -313,7 +314,7 @@ def _reorder_rows(mechanism: Mechanism, letters: tuple[Label, ...]) -> Mechanism
     return Mechanism(mechanism.matrix[order], letters, mechanism.outputs)
 
 
-def choose_common_inputs(parts: Sequence[Mechanism]) -> tuple[Label, ...]:
+def choose_common_inputs(parts: Sequence[Mechanism]) -> Labels:
     """Choose the common input labels of several mechanisms."""
     from_person = [part.inputs for part in parts if type(part.inputs) is tuple]
     return from_person[0] if from_person else parts[0].inputs
@@ -384,7 +385,8 @@ class OutcomeSearch:
             columns = grown[possible] - peaks[possible]
             choices = np.column_stack([choices[rows], outputs])[possible]
             keep = self._bound_completions(columns, self.ahead[place + 1]) > best[0]
-            columns, choices = columns[keep], choices[keep]
+            columns = columns[keep]
+            choices = choices[keep]
             if len(choices) > MAX_CANDIDATES:
                 raise MechanismError(
                     f"the search for the worst outcome keeps {len(choices)} choices after {place + 1} of "
@@ -430,7 +432,8 @@ class OutcomeSearch:
                     self._log_product(chosen, but=place)[:, None] + part, letter
                 )
                 if values.max() > value:
-                    value, chosen[place] = float(values.max()), int(values.argmax())
+                    value = float(values.max())
+                    chosen[place] = int(values.argmax())
         column = self._log_product(chosen)
         leakage = float(compute_levels(self.law, (column - column.max())[None])[0])
         return leakage, int(column.argmax()), tuple(chosen)

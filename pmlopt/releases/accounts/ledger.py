@@ -570,7 +570,8 @@ class Ledger:
         """
         state, digest = ledger_file.read_ledger(path)
         ledger = cls.__new__(cls)
-        ledger._state, ledger._seen = state, {Path(path).resolve(): digest}
+        ledger._state = state
+        ledger._seen = {Path(path).resolve(): digest}
         ledger._folders = []
         return ledger
 

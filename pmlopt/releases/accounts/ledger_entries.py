@@ -35,7 +35,8 @@ class RecordedDraws:
     def __init__(
         self, releases: Sequence[ColumnRelease], table: Table, person_column: str | None = None
     ) -> None:
-        self.releases, self._person_column = releases, person_column
+        self.releases = releases
+        self._person_column = person_column
         self._place = None
         if person_column is not None:
             self._place = find_column(table.names, person_column, table.where)

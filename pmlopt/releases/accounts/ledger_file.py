@@ -66,7 +66,8 @@ class HistoryTable:
 
     def extend(self, matrix: FloatArray, columns: IntArray, members: IntArray) -> HistoryTable:
         """Extend histories by one more outcome of some people."""
-        outputs, held = matrix.shape[1], self.place[members]
+        outputs = matrix.shape[1]
+        held = self.place[members]
         # a key for each pair of history and outcome: people with equal pairs share the new row
         pairs, own = _find_distinct_keys(held * outputs + columns, len(self.likelihoods) * outputs)
         rows, taken = np.divmod(pairs, outputs)
@@ -132,7 +133,8 @@ def compute_levels_after(
         masses = (shares * law) @ matrix  # (K, M)
         # (N, rows): the inner loop reads one letter of all histories, in order in memory
         by_letter = np.ascontiguousarray(shares.T)
-        best, scratch = np.zeros(len(block)), np.empty(len(block))
+        best = np.zeros(len(block))
+        scratch = np.empty(len(block))
         for y in range(matrix.shape[1]):
             peaks = np.zeros(len(block))
             for x in np.flatnonzero(matrix[:, y]):

@@ -87,7 +87,8 @@ class PendingPublication:
             FileFormatError: this is the folder of the release, and neither draft nor target is there as it
                 was recorded, or another file has the name.
         """
-        source, target = folder / self.draft, folder / self.target
+        source = folder / self.draft
+        target = folder / self.target
         try:
             if self._is_content(target):  # it was interrupted after that
                 self._remove_rest(folder, owner)
@@ -130,7 +131,8 @@ class PendingPublication:
 
     def _remove_rest(self, folder: Path, owner: str) -> None:
         """Remove what is left of the draft of a published release, where it is this ledger's."""
-        source, outer = folder / self.draft, self._outer(folder)
+        source = folder / self.draft
+        outer = self._outer(folder)
         if not self._is_own(owner) or outer.is_symlink():
             return
         if os.path.lexists(source):
@@ -187,7 +189,9 @@ def finish_all(
     Raises:
         FileFormatError: see `PendingPublication.finish`.
     """
-    published, left, places = [], [], list(dict.fromkeys(folders))
+    published = []
+    left = []
+    places = list(dict.fromkeys(folders))
     for one in publications:
         found = next((folder for folder in places if one.finish(folder, owner)), None)
         if found is None:

@@ -54,7 +54,8 @@ def build_joint_requirement(
         )
     weights = np.exp(histories.likelihoods[rows])[:, order]
     masses = weights * law[order]
-    numerators, denominators = [], []
+    numerators = []
+    denominators = []
     for letter in range(len(order)):
         possible = weights[:, letter] > 0
         if not np.logical_or.reduce(possible):
@@ -115,7 +116,8 @@ def align_matrix(
         return mechanism.matrix
     rows_of = {make_label_key(label): row for row, label in enumerate(inputs)}
     found = np.array([rows_of.get(make_label_key(label), -1) for label in labels])
-    places, missing = np.flatnonzero(found >= 0), np.flatnonzero(found < 0)
+    places = np.flatnonzero(found >= 0)
+    missing = np.flatnonzero(found < 0)
     if not len(places):
         raise MechanismError(
             f"the mechanism's inputs {abbreviate(inputs)} are none of the letters of the ledger "

@@ -150,7 +150,8 @@ def _find_tilt(values: FloatArray, enough: Callable[[float], bool]) -> float:
     """Find the tilt at which a condition begins to hold, by doubling and bisection."""
     spread = float(values.max() - values.min()) or 1.0
     # a tilt has the unit of 1 / values: relative to the spread the range fits any mechanism
-    low, high = 1e-9 / spread, 40.0 / spread
+    low = 1e-9 / spread
+    high = 40.0 / spread
     if not enough(high):
         return high
     return math.exp(bisect(lambda log: enough(math.exp(log)), math.log(low), math.log(high), 1e-15))
@@ -172,7 +173,8 @@ def _tilted_mean(values: FloatArray, law: FloatArray, s: float) -> float:
 
 def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) -> MeanOfLifts:
     """Compute an upper bound on the law of a mean of n draws, by a tilted FFT convolution."""
-    low, high = float(values.min()), float(values.max())
+    low = float(values.min())
+    high = float(values.max())
     # all lifts are equal: the mean is constant, and a grid of no width would divide by 0
     if high == low:
         return MeanOfLifts(low, 1.0, np.ones(1), np.zeros(1), 0.0, high, 0.0, people)
@@ -205,13 +207,15 @@ def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) ->
         mass *= np.exp(people * log_moment - s * total + slack)
         # summed from the far end: small masses first, so that they are not lost in large ones
         tails = np.cumsum(mass[::-1])[::-1]
-        after = np.append(np.cumsum(tails[:0:-1])[::-1], 0.0) * (step / people)
+        beyond = np.cumsum(tails[:0:-1])[::-1]
+        after = np.append(beyond, 0.0) * (step / people)
     last = float(total[-1])
     above = 0.0
     if start + count <= people * steps:
         above = bound_chernoff_tail(points, masses, people, last / people)
     grown = 1 + 4 * UNIT_ROUNDOFF * count  # the sums' own rounding
-    first, moved = low + start * step / people + TILT_RTOL * step, step if moves else 0.0
+    first = low + start * step / people + TILT_RTOL * step
+    moved = step if moves else 0.0
     excesses = after * grown + above * high
     return MeanOfLifts(first, step / people, tails * grown, excesses, above, high, moved, people)
 
@@ -228,8 +232,9 @@ def _project_to_grid(
     at = np.concatenate([floor, floor + 1]).astype(np.int64)
     # a split that keeps the mean is a convex order: the excess can only grow, by Jensen
     masses = np.concatenate([law * (1 - part), law * part])
-    found, where = np.unique(at[masses > 0], return_inverse=True)
-    weights = np.bincount(where, masses[masses > 0]).astype(float)
+    occurs = masses > 0
+    found, where = np.unique(at[occurs], return_inverse=True)
+    weights = np.bincount(where, masses[occurs]).astype(float)
     return np.minimum(found, steps).astype(float), weights, not bool(on.all())
 
 
@@ -243,9 +248,8 @@ def _convolve(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatAr
     transform = np.fft.rfft(line)
     # the power in polar form: repeated products would gather an error for each person
     size = np.abs(transform)
-    power = np.exp(people * np.log(np.maximum(size, 1e-300))) * np.exp(
-        1j * people * np.angle(transform)
-    )
+    power_size = np.exp(people * np.log(np.maximum(size, 1e-300)))
+    power = power_size * np.exp(1j * people * np.angle(transform))
     units = 8 * UNIT_ROUNDOFF * math.log2(GRID_LENGTH)
     off = units * math.sqrt(GRID_LENGTH) * float(np.linalg.norm(law))
     spread = float(np.mean(np.minimum(size + off, 1.0) ** (people - 1)))
@@ -328,7 +332,8 @@ def shuffled_slack(
     """
     count = check_integer(people, "the number of people", PrivacyError)
     level = min(check_nonnegative(epsilon, "epsilon", PrivacyError), 700.0)
-    t, over = round_down(math.exp(level)), round_down(math.expm1(level))
+    t = round_down(math.exp(level))
+    over = round_down(math.expm1(level))
     found = 0.0
     for values, law in _find_lift_laws(*pair_with_prior(prior, mechanism)):
         if _is_listable(values, count):
@@ -414,7 +419,8 @@ def calibrate_shuffled(
     """
     # The share of a local level to which it is found, and of the largest one below which none is tried.
     least_share = 1e-3
-    p, target = as_prior(prior), check_nonnegative(epsilon, "epsilon", PrivacyError)
+    p = as_prior(prior)
+    target = check_nonnegative(epsilon, "epsilon", PrivacyError)
     high = p.max_leakage
     if most is not None:
         high = check_nonnegative(most, "the largest local level", PrivacyError)
@@ -470,13 +476,18 @@ def _is_listable(values: FloatArray, people: int) -> bool:
 
 def _list_means(values: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray, FloatArray]:
     """Enumerate the mean lift of each histogram, with its probability."""
-    counts, sums, logs = np.array([people]), np.zeros(1), np.array([math.lgamma(people + 1)])
+    counts = np.array([people])
+    sums = np.zeros(1)
+    logs = np.array([math.lgamma(people + 1)])
     factorials = np.array([math.lgamma(k + 1) for k in range(people + 1)])
     for place, (value, mass) in enumerate(zip(values.tolist(), law.tolist(), strict=True)):
-        last = place == len(values) - 1
-        taken = counts if last else np.concatenate([np.arange(count + 1) for count in counts])
-        rows = np.arange(len(counts)) if last else np.repeat(np.arange(len(counts)), counts + 1)
-        counts, sums = counts[rows] - taken, sums[rows] + taken * value
+        rows = np.arange(len(counts))
+        taken = counts
+        if place < len(values) - 1:
+            rows = np.repeat(rows, counts + 1)
+            taken = np.concatenate([np.arange(count + 1) for count in counts])
+        counts = counts[rows] - taken
+        sums = sums[rows] + taken * value
         logs = logs[rows] - factorials[taken] + taken * math.log(mass)
     # a logarithm is off by units of the largest of its terms: raised by as much
     largest = 3 * factorials[-1] + people * float(np.abs(np.log(law)).max())
@@ -490,9 +501,12 @@ def _compute_listed_level(means: FloatArray, masses: FloatArray, delta: float) -
     # with the k largest means above 1 + u the sum is `worth_k - u above_k`, and at most that for other u
     weights = masses[order].astype(np.longdouble)
     terms = weights * (means[order] - 1)
-    worth, above = np.cumsum(terms), np.cumsum(weights)
-    rounding = (len(means) + 4) * np.finfo(np.longdouble).eps * (np.cumsum(np.abs(terms)) + delta)
-    return round_up(float(((worth - delta + rounding) / above).max(initial=0.0)))
+    worth = np.cumsum(terms)
+    above = np.cumsum(weights)
+    sizes = np.cumsum(np.abs(terms)) + delta
+    rounding = (len(means) + 4) * np.finfo(np.longdouble).eps * sizes
+    levels = (worth - delta + rounding) / above
+    return round_up(float(levels.max(initial=0.0)))
 
 
 def bound_relative_rounding(terms: int) -> float:

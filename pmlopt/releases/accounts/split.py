@@ -85,7 +85,8 @@ def best_split(
     """
     most = check_positive(total, "the total", PrivacyError)
     shares = _check_weights(weights, len(solve_at))
-    unit, sign = math.ulp(most), -1.0 if maximised else 1.0
+    unit = math.ulp(most)
+    sign = -1.0 if maximised else 1.0
     # one for all releases that are solved and weighed alike
     known: dict[tuple[int, float], _LossCurve] = {}
     curves = [
@@ -171,7 +172,9 @@ def _choose_cheapest(
     By dynamic programming: of the choices for the first releases those are kept than which none uses and
     costs less.
     """
-    used, costs, taken = np.zeros(1), np.zeros(1), np.zeros((1, 0), dtype=int)
+    used = np.zeros(1)
+    costs = np.zeros(1)
+    taken = np.zeros((1, 0), dtype=int)
     for uses, prices in choices:
         sums = (used[:, None] + uses).ravel()
         totals = (costs[:, None] + prices).ravel()
@@ -180,7 +183,8 @@ def _choose_cheapest(
         best = np.minimum.accumulate(totals[order])
         kept = order[np.append(True, best[1:] < best[:-1])]
         rows, columns = np.divmod(kept, len(uses))
-        used, costs = sums[kept], totals[kept]
+        used = sums[kept]
+        costs = totals[kept]
         taken = np.column_stack([taken[rows], columns])
     last = int(costs.argmin())
     return float(costs[last]), tuple(taken[last].tolist())
@@ -215,7 +219,8 @@ def _halve_interval(curves: Sequence[_LossCurve], cells: Sequence[int]) -> bool:
         for curve, cell in zip(curves, cells, strict=True)
     ]
     for k in np.argsort(-np.array(falls), kind="stable"):
-        low, high = curves[k].levels[cells[k]], curves[k].levels[cells[k] + 1]
+        low = curves[k].levels[cells[k]]
+        high = curves[k].levels[cells[k] + 1]
         middle = math.floor((low + high) / 2 / curves[k].unit) * curves[k].unit
         if low < middle < high:
             return bool(curves[k].solve_level(middle))

@@ -58,7 +58,8 @@ def comparison_power(
         0.792
     """
     count = check_integer(people, "the number of people", InputError)
-    one, other = (_read_group(law, mechanism, letter) for law in (first, second))
+    one = _read_group(first, mechanism, letter)
+    other = _read_group(second, mechanism, letter)
     return _compute_power(one, other, count, scale, share, check_confidence(confidence))
 
 
@@ -94,8 +95,10 @@ def people_to_compare(
         >>> people_to_compare([0.7, 0.3], [0.6, 0.4], response, 1)  # ((1.960 + 0.842) / 0.1)^2 3.9
         3062
     """
-    wanted, held = check_confidence(power), check_confidence(confidence)
-    one, other = (_read_group(law, mechanism, letter) for law in (first, second))
+    wanted = check_confidence(power)
+    held = check_confidence(confidence)
+    one = _read_group(first, mechanism, letter)
+    other = _read_group(second, mechanism, letter)
     needed = None
     if one.share != other.share:
         needed = find_min_integer(
@@ -149,7 +152,8 @@ def detectable_difference(
     count = check_integer(people, "the number of people", InputError)
     wanted = check_confidence(power)
     place = _find_letter(p, letter)
-    start, held = _read_group(p, m, letter), check_confidence(confidence)
+    start = _read_group(p, m, letter)
+    held = check_confidence(confidence)
 
     def move(share: float) -> Prior:
         law = p.pmf * ((1 - share) / (1 - start.share))
@@ -204,7 +208,8 @@ def _compute_power(
     """Compute the power of a comparison of two groups."""
     check_choice(scale, get_args(Scale), "the scale", InputError)
     part = check_confidence(share)
-    apart, variances = first.share - second.share, [first.variance, second.variance]
+    apart = first.share - second.share
+    variances = [first.variance, second.variance]
     if scale == "odds-ratio":
         apart = float(special.logit(first.share) - special.logit(second.share))
         variances = [one.variance / (one.share * (1 - one.share)) ** 2 for one in (first, second)]

@@ -60,7 +60,8 @@ def estimate_noisy_mean(
     values = copy_float_array(released, 1, "the released values", PrivacyError)
     if len(values) < 2:
         raise PrivacyError("a mean with an interval takes two released values or more")
-    level, mean = check_confidence(confidence), math.fsum(values) / len(values)
+    level = check_confidence(confidence)
+    mean = math.fsum(values) / len(values)
     variance = math.fsum((values - mean) ** 2) / (len(values) - 1)
     half = normal_quantile((1 + level) / 2) * math.sqrt(variance / len(values))
     rest = max(0.0, variance - noise.variance)
@@ -98,7 +99,8 @@ def estimate_noisy_frequencies(
     values = copy_float_array(released, 1, "the released values", PrivacyError)
     if isinstance(noise, Geometric):
         mechanism = noise.to_mechanism(prior)
-        first, last = mechanism.outputs[0], mechanism.outputs[-1]
+        first = mechanism.outputs[0]
+        last = mechanism.outputs[-1]
         counts = count_in_intervals(np.clip(values, first, last), np.array(mechanism.outputs[:-1]))  # type: ignore[call-overload]
     else:
         edges = make_interval_edges(noise.place_letters(prior).points[:, 0])

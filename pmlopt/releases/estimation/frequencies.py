@@ -16,6 +16,7 @@ from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
+    Labels,
     check_positive,
 )
 from pmlopt.core.numbers.concave import Local, maximize_over_laws
@@ -107,7 +108,8 @@ def maximize_likelihood(matrix: FloatArray, counts: FloatArray) -> FloatArray:
     # How far from the largest mean log-likelihood frequencies may be that are taken for the maximum.
     optimality = 1e-12
     seen = counts > 0
-    columns, shares = matrix[:, seen], counts[seen] / counts.sum()
+    columns = matrix[:, seen]
+    shares = counts[seen] / counts.sum()
 
     def evaluate_with_gradient(f: FloatArray) -> Local:
         law = f @ columns
@@ -149,7 +151,7 @@ class Estimate:
         fit: the test whether the counts can come from the mechanism.
     """
 
-    letters: tuple[Label, ...]
+    letters: Labels
     origins: FloatArray
     values: FloatArray
     covariance: FloatArray
@@ -171,34 +173,41 @@ class Estimate:
     @property
     def frequencies(self) -> FloatArray:
         """Return the (K,) estimates W f."""
-        return np.asarray(self.origins + self.values)
+        return self.origins + self.values
 
     @property
     def standard_errors(self) -> FloatArray:
         """Return the (K,) square roots of the variances."""
-        return np.asarray(np.sqrt(np.diag(self.covariance)))
+        return np.sqrt(np.diag(self.covariance))
 
     @property
     def totals(self) -> FloatArray:
         """Return the (K,) estimates scaled to numbers of people."""
-        return np.asarray(self.total * self.frequencies)
+        return self.total * self.frequencies
 
     @property
     def columns(self) -> dict[str, FloatArray]:
         """Return the (K,) columns of its table: estimates, standard errors and ends of intervals."""
         ends = self.intervals
         return {
-            "estimate": self.frequencies, "standard_error": self.standard_errors,
-            "lower": ends[:, 0], "upper": ends[:, 1],
-        }  # fmt: skip
+            "estimate": self.frequencies,
+            "standard_error": self.standard_errors,
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+        }
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Return what makes the estimates useless: shares that are below their standard errors."""
         vague = describe_vague_shares(
-            self.mechanism, self.origins[:, None] + self.combinations, self.letters, self.columns,
-            self.confidence, self.kind, self.people / self.effective,
-        )  # fmt: skip
+            self.mechanism,
+            self.origins[:, None] + self.combinations,
+            self.letters,
+            self.columns,
+            self.confidence,
+            self.kind,
+            self.people / self.effective,
+        )
         return (vague,) if vague else ()
 
     def describe_confidence(self, confidence: float | None = None) -> str:
@@ -243,22 +252,23 @@ class Estimate:
             len(self.combinations) if simultaneous else 1,
             _check_interval_kind(kind or self.kind),
         )
-        least, most = self.combinations.min(axis=1), self.combinations.max(axis=1)
+        least = self.combinations.min(axis=1)
+        most = self.combinations.max(axis=1)
         return self.origins[:, None] + np.clip(ends, least[:, None], most[:, None])
 
     def _interval_ends(self, confidence: float, count: int, kind: Intervals) -> FloatArray:
         """Compute the unclipped interval ends of one kind, relative to the origin."""
-        matrix, n = self.mechanism.matrix, self.effective
+        matrix = self.mechanism.matrix
+        n = self.effective
         if kind in ("bernstein", "exact"):
             self._check_unweighted(f"the intervals {kind!r}")
-        quantile, shares = normal_quantile(confidence, count), self.counts / n
+        quantile = normal_quantile(confidence, count)
+        shares = self.counts / n
         if kind == "wald":
             return compute_wald_ends(self.values, n * np.diag(self.covariance), n, quantile)
         if kind == "score":
-            values, (means, variances, skews) = (
-                self.weights @ shares,
-                compute_moments(self.weights, self.law),
-            )
+            values = self.weights @ shares
+            means, variances, skews = compute_moments(self.weights, self.law)
             # the variance if t were the mean, `variance + skew (t - mean) - (t - mean)^2`, from the values
             apart = values - means
             near = np.maximum(variances + skews * apart - apart**2, 0.0)
@@ -319,7 +329,8 @@ class Estimate:
         draws, error = draw_posterior(
             self.mechanism.matrix, self.counts.astype(np.int64), worth * p, self.combinations, seed
         )
-        mean, deviations = self.origins + draws.mean(axis=0), draws.std(axis=0)
+        mean = self.origins + draws.mean(axis=0)
+        deviations = draws.std(axis=0)
         shifted = self.origins + draws
         return FrequencyPosterior(
             self.letters, mean, deviations, error, worth * p, self.confidence, shifted
@@ -441,7 +452,8 @@ def estimate(
     seen: IntArray | FloatArray = count_outputs(m, counts, released)
     estimable(m).check(combinations)
     number = int(seen.sum())
-    people, total = float(number), float(number)
+    people = float(number)
+    total = float(number)
     if weights is not None:
         seen, people, total = _count_weighted(m, released, weights)
     f = maximize_likelihood(m.matrix, seen.astype(float))
@@ -459,13 +471,25 @@ def estimate(
     occurred = seen > 0
     centred = weights - (weights @ law)[:, None]
     return Estimate(
-        letters=rows.names, origins=origins, values=values,
-        covariance=np.asarray((centred * law) @ centred.T / people),
-        people=number, effective=people, total=total,
-        confidence=share, method=method, kind=_check_interval_kind(intervals),
-        log_likelihood=float(seen[occurred] @ np.log((f @ m.matrix)[occurred])), fit=fit,
-        mechanism=m, counts=seen, combinations=combinations, weights=weights, law=law, expected=likely,
-    )  # fmt: skip
+        letters=rows.names,
+        origins=origins,
+        values=values,
+        covariance=(centred * law) @ centred.T / people,
+        people=number,
+        effective=people,
+        total=total,
+        confidence=share,
+        method=method,
+        kind=_check_interval_kind(intervals),
+        log_likelihood=float(seen[occurred] @ np.log((f @ m.matrix)[occurred])),
+        fit=fit,
+        mechanism=m,
+        counts=seen,
+        combinations=combinations,
+        weights=weights,
+        law=law,
+        expected=likely,
+    )
 
 
 def _count_weighted(
@@ -486,7 +510,7 @@ def _count_weighted(
         raise PriorError(f"the weights, up to {unit:g}, sum to no float: divide them by {unit:.0e}")
     people = total**2 / float(relative @ relative)
     shares = np.bincount(places, weights=relative, minlength=len(mechanism.outputs)) / total
-    return np.asarray(shares * people), people, unit * total
+    return shares * people, people, unit * total
 
 
 def _check_interval_kind(kind: str) -> Intervals:

@@ -13,7 +13,7 @@ import numpy as np
 from pmlopt.core.display import align_cells, import_pandas
 from pmlopt.core.frames import is_frame, to_narwhals
 from pmlopt.core.lazy_imports import special
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, check_integer
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels, check_integer
 from pmlopt.errors import InputError
 from pmlopt.releases.estimation.intervals import check_confidence
 from pmlopt.releases.estimation.model_fits import (
@@ -112,7 +112,8 @@ def _draw_columns(
     fit: ModelFit, point: FloatArray, rng: np.random.Generator
 ) -> dict[str, list[Label]]:
     """Draw the true letters of the released columns from their posterior at (P,) parameters."""
-    frame, rows = fit.parts.frame, fit.parts.places
+    frame = fit.parts.frame
+    rows = fit.parts.places
     cells = draw_places(fit.likelihood.compute_posterior(point).T[rows], rng)
     owners = frame.owners
     found = {name: values[cells] for name, values in frame.cells.items() if name in owners}
@@ -161,7 +162,7 @@ class PooledEstimates:
         confidence: of each interval.
     """
 
-    names: tuple[Label, ...]
+    names: Labels
     estimates: FloatArray
     covariance: FloatArray = field(repr=False)
     degrees: FloatArray
@@ -171,7 +172,7 @@ class PooledEstimates:
     @property
     def standard_errors(self) -> FloatArray:
         """Return the (d,) square roots of the variances."""
-        return np.asarray(np.sqrt(np.diag(self.covariance)))
+        return np.sqrt(np.diag(self.covariance))
 
     @property
     def intervals(self) -> FloatArray:
@@ -184,9 +185,13 @@ class PooledEstimates:
         """Return the (d,) columns of its table."""
         ends = self.intervals
         return {
-            "estimate": self.estimates, "standard_error": self.standard_errors,
-            "lower": ends[:, 0], "upper": ends[:, 1], "degrees": self.degrees, "missing": self.missing,
-        }  # fmt: skip
+            "estimate": self.estimates,
+            "standard_error": self.standard_errors,
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+            "degrees": self.degrees,
+            "missing": self.missing,
+        }
 
     def to_pandas(self) -> Any:
         """Return a pandas frame of the table.
@@ -241,7 +246,8 @@ def pool(
             "the fits to pool have not the same coefficients: fit the same model to each, with all letters "
             "as categories"
         )
-    points, within = np.array([one[1] for one in read]), np.array([one[2] for one in read])
+    points = np.array([one[1] for one in read])
+    within = np.array([one[2] for one in read])
     between = np.atleast_2d(np.cov(points, rowvar=False)) * (1 + 1 / len(read))
     covariance = within.mean(axis=0) + between
     missing = np.diag(between) / np.diag(covariance)
@@ -255,10 +261,11 @@ def pool(
     return PooledEstimates(names, points.mean(axis=0), covariance, found, missing, share)
 
 
-def _read_fit(fit: Any) -> tuple[tuple[Label, ...], FloatArray, FloatArray]:
+def _read_fit(fit: Any) -> tuple[Labels, FloatArray, FloatArray]:
     """Read the names, estimates and covariance of a result of statsmodels, or of a pair."""
     if hasattr(fit, "cov_params"):
-        estimates, covariance = fit.params, fit.cov_params()
+        estimates = fit.params
+        covariance = fit.cov_params()
     else:
         try:
             estimates, covariance = fit

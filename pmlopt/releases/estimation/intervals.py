@@ -63,7 +63,8 @@ def compute_moments(
     means = weights @ law
     # centred before the powers: differences of raw moments would cancel
     centred = weights - means[:, None]
-    variances, thirds = centred**2 @ law, centred**3 @ law
+    variances = centred**2 @ law
+    thirds = centred**3 @ law
     return (
         means,
         variances,
@@ -165,7 +166,8 @@ def compute_exact_intervals(
     from pmlopt.solvers import highs
 
     occurs = matrix.max(axis=0) > 0
-    columns, n = matrix[:, occurs], len(matrix)
+    columns = matrix[:, occurs]
+    n = len(matrix)
     # Clopper-Pearson, with the risk shared by all outputs: the box covers the law at once
     box = confidence_box([int(count) for count in counts[occurs]], 1 - confidence)
     system = sparse.csc_array(np.vstack([columns.T, np.ones(n)]))
@@ -253,7 +255,8 @@ def goodness_of_fit(
         >>> found.degrees, found.p_value < 1e-6
         (1, True)
     """
-    law, people = frequencies @ matrix, float(counts.sum())
+    law = frequencies @ matrix
+    people = float(counts.sum())
     seen = counts > 0
     with np.errstate(divide="ignore"):
         ratio = np.log(counts[seen] / people) - np.log(law[seen])
@@ -272,7 +275,8 @@ def goodness_of_fit(
         larger = 1 + float((1 / law[occurs]).sum() - 1) / (6 * people * degrees)
         return GoodnessOfFit(statistic, degrees, _chi_square_tail(degrees, statistic / larger))
     # valid for any n: the exponential bound on n KL(empirical law || law)
-    half, rest = statistic / 2, outputs - 1
+    half = statistic / 2
+    rest = outputs - 1
     bound = math.exp(rest - half + rest * math.log(half / rest)) if half > rest else 1.0
     return GoodnessOfFit(statistic, degrees, min(1.0, bound))
 
@@ -309,7 +313,8 @@ def independence(counts: ArrayLike) -> GoodnessOfFit:
     degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
     if not degrees:
         return GoodnessOfFit(statistic, 0, 1.0)
-    rows, columns = (float((table.sum() / table.sum(axis=axis)).sum()) - 1 for axis in (1, 0))
+    rows = float((table.sum() / table.sum(axis=1)).sum()) - 1
+    columns = float((table.sum() / table.sum(axis=0)).sum()) - 1
     larger = 1 + rows * columns / (6 * float(table.sum()) * degrees)
     return GoodnessOfFit(statistic, degrees, _chi_square_tail(degrees, statistic / larger))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from pmlopt.core.numbers.arrays import Label, indices_of
 from pmlopt.data.labelled import LabelledArray
 from pmlopt.data.prior import PriorLike, as_prior
@@ -62,7 +60,8 @@ def coefficient_error(
         )
     table = {name: [label[k] for label in p.labels] for k, name in enumerate(columns)}  # type: ignore[index]
     parts = read_model(table, formula, {}, family, weights=p.pmf.tolist())
-    names, fit = parts.coefficient_names, fit_model(parts)
+    names = parts.coefficient_names
+    fit = fit_model(parts)
     _, jacobian = fit.restore()
     wanted = [name for name in names if _is_slope(name)] if coefficients is None else coefficients
     places = indices_of(list(wanted), names, "the coefficients", InputError)
@@ -72,7 +71,7 @@ def coefficient_error(
         raise InputError(f"the law does not identify {which}: no design estimates it")
     slopes = jacobian[places] @ (fit.flat.inverse / fit.total) @ fit.terms.scores[:, parts.places]
     rows = tuple(names[place] for place in places)
-    return EstimationError(LabelledArray(np.asarray(slopes), (rows, p.labels), "the workload"))
+    return EstimationError(LabelledArray(slopes, (rows, p.labels), "the workload"))
 
 
 def _is_slope(name: Label) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.core.display import import_pandas, pluralize
 from pmlopt.core.frames import to_plain_list
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels, join_words
 from pmlopt.data.labelled import read_column
 from pmlopt.errors import InputError, PmloptError
 from pmlopt.releases.estimation.model_frames import (
@@ -64,7 +64,7 @@ class ModelParts:
 
     frame: ModelFrame
     family: Family
-    letters: tuple[Label, ...]
+    letters: Labels
     names: tuple[str, ...]
     rows: IntArray
     places: IntArray
@@ -77,7 +77,7 @@ class ModelParts:
     is_robust: bool
 
     @property
-    def coefficient_names(self) -> tuple[Label, ...]:
+    def coefficient_names(self) -> Labels:
         """Return the names of coefficients: of several logits, pairs of a letter and a covariate.
 
         Raises:
@@ -125,11 +125,20 @@ def read_model(
     design, back = orthogonalize_columns(names, designs[..., rows])
     branches = list(_list_branches(frame, law_design, bool(letters)))
     return ModelParts(
-        frame, chosen, letters, tuple(names), rows, places, response.take(rows), design, back,
-        tuple(branch.take(rows) for branch in branches), worth,
+        frame,
+        chosen,
+        letters,
+        tuple(names),
+        rows,
+        places,
+        response.take(rows),
+        design,
+        back,
+        tuple(branch.take(rows) for branch in branches),
+        worth,
         None if clusters is None else _read_clusters(clusters, frame.row_count)[frame.kept],
         weights is not None or clusters is not None,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -166,12 +175,12 @@ class ModelFit:
 
     def compute_covariance(self, robust: bool) -> FloatArray:
         """Compute (P, P) of the parameters: from second derivatives, or the sandwich."""
-        expected: FloatArray = np.asarray(self.flat.inverse / self.total)
+        expected: FloatArray = self.flat.inverse / self.total
         if robust:
             scores = self._sum_scores()
-            return np.asarray(expected @ (scores @ scores.T) @ expected)
+            return expected @ (scores @ scores.T) @ expected
         if isinstance(self.likelihood.response, NormalResponse):
-            return np.asarray(expected * (self.total / (self.total - len(self.back))))
+            return expected * (self.total / (self.total - len(self.back)))
         return expected
 
     def _sum_scores(self) -> FloatArray:
@@ -213,7 +222,8 @@ class ModelFit:
         In the direction of the least information, two standard errors away, a normal likelihood is lower by
         2. Where it is lower by less than a half on a side, intervals that derivatives give are too short.
         """
-        size, direction = self.flat.least, self.flat.weakest
+        size = self.flat.least
+        direction = self.flat.weakest
         if not size:
             return ()
         step = direction * 2 / np.sqrt(size * self.total)
@@ -262,7 +272,8 @@ def _fit(
 
 def fit_noisy(parts: ModelParts) -> FloatArray:
     """Fit the model as if what was released were true; NaN where that has no coefficients."""
-    frame, response = parts.frame, parts.response
+    frame = parts.frame
+    response = parts.response
     nothing = np.full(len(parts.coefficient_names), np.nan)
     if frame.response in frame.owners:
         letters = frame.owners[frame.response].find_letters(frame.response)
@@ -284,9 +295,7 @@ def fit_noisy(parts: ModelParts) -> FloatArray:
     return coefficients
 
 
-def _read_response(
-    frame: ModelFrame, family: Family | None
-) -> tuple[Family, tuple[Label, ...], Response]:
+def _read_response(frame: ModelFrame, family: Family | None) -> tuple[Family, Labels, Response]:
     """Read the family, the letters and the response of a model."""
     if family not in (None, *get_args(Family)):
         raise InputError(f"the family {family!r} is not known: use {join_words(get_args(Family))}")
@@ -326,7 +335,7 @@ def _make_response(family: Family, outputs: FloatArray) -> Response:
     return OrderedResponse(outputs) if family == "ordered" else LetterResponse(outputs)
 
 
-def _read_letters(name: str, cells: Any) -> tuple[tuple[Label, ...], FloatArray]:
+def _read_letters(name: str, cells: Any) -> tuple[Labels, FloatArray]:
     """Read the letters of a response in clear, as their categories are or sorted, and (N, 1, n) whose."""
     codes, found = import_pandas().factorize(cells, sort=True)
     letters = tuple(to_plain_list(found))
@@ -383,7 +392,7 @@ def _list_branches(frame: ModelFrame, design: FloatArray, has_letters: bool) -> 
 def _orthogonalize_law(design: FloatArray) -> FloatArray:
     """Return (g, n) orthogonal covariates of a law."""
     names = [f"{place + 1} of the law" for place in range(len(design))]
-    return np.asarray(orthogonalize_columns(names, design[:, None])[0][:, 0])
+    return orthogonalize_columns(names, design[:, None])[0][:, 0]
 
 
 def _read_clusters(clusters: Iterable[Label], people: int) -> Any:

@@ -18,7 +18,14 @@ import numpy as np
 from pmlopt.core.display import import_pandas, pluralize
 from pmlopt.core.frames import is_frame, list_missing, to_narwhals
 from pmlopt.core.lazy_imports import import_optional
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words, make_label_key
+from pmlopt.core.numbers.arrays import (
+    FloatArray,
+    IntArray,
+    Label,
+    Labels,
+    join_words,
+    make_label_key,
+)
 from pmlopt.data.labelled import read_column
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import InputError, MechanismError
@@ -50,7 +57,7 @@ class ReleasedColumns:
     places: IntArray
 
     @cached_property
-    def values(self) -> dict[str, tuple[Label, ...]]:
+    def values(self) -> dict[str, Labels]:
         """Return the values of each column as they first occur in the letters; sorted if tuples are."""
         columns = zip(*map(self._split, self.mechanism.inputs), strict=True)
         found = {
@@ -69,7 +76,7 @@ class ReleasedColumns:
         """Return the (N,) values of each column at the letters of the mechanism."""
         return {name: self._find_values(name, self.mechanism.inputs) for name in self.names}
 
-    def _split(self, label: Label) -> tuple[Label, ...]:
+    def _split(self, label: Label) -> Labels:
         """Return the parts of a letter, or of an output: none where it is no tuple of the columns."""
         if len(self.names) == 1:
             return (label,)

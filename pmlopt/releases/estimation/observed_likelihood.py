@@ -78,13 +78,13 @@ class LawBranch:
 
     def compute_apart(self, after: FloatArray, law: FloatArray) -> FloatArray:
         """Compute (L - 1, n) the letters after what was seen, (K, n), less those that (L, n) laws expect."""
-        return np.asarray(self.indicators @ after - (self.membership @ after) * law[1:])
+        return self.indicators @ after - (self.membership @ after) * law[1:]
 
     def compute_scores(self, law: FloatArray) -> FloatArray:
         """Compute ((L - 1) g, K, n) the complete scores at each true value, for an (L, n) law."""
         apart = self.indicators[..., None] - self.membership[:, None] * law[1:, None]
         scores = apart[:, None] * self.design[:, None]
-        return np.asarray(scores.reshape(-1, *scores.shape[2:]))
+        return scores.reshape(-1, *scores.shape[2:])
 
     def sum_squares(self, letters: FloatArray) -> FloatArray:
         """Sum `c[l] z z'` over people, for (L - 1, n) numbers c of letters: a block for each letter."""
@@ -103,7 +103,7 @@ def multiply_pairs(one: FloatArray, other: FloatArray) -> FloatArray:
         [[3.0], [4.0], [6.0], [8.0]]
     """
     products = one[:, None] * other
-    return np.asarray(products.reshape(-1, products.shape[-1]))
+    return products.reshape(-1, products.shape[-1])
 
 
 class SeenTerms(NamedTuple):
@@ -165,8 +165,10 @@ class ObservedLikelihood:
 
     def evaluate(self, parameters: FloatArray) -> LikelihoodTerms:
         """Compute the likelihood and its derivatives at (P,) parameters."""
-        size, total = self.parameter_count, 0.0
-        scores, information = np.empty((size, len(self.weights))), np.zeros((size, size))
+        size = self.parameter_count
+        total = 0.0
+        scores = np.empty((size, len(self.weights)))
+        information = np.zeros((size, size))
         with limit_threads():  # of many products of small matrices
             for people, block in self._blocks:
                 seen = block._see(parameters)
@@ -190,10 +192,12 @@ class ObservedLikelihood:
     def _take(self, people: slice) -> ObservedLikelihood:
         """Return the likelihood of some people."""
         return ObservedLikelihood(
-            self.response.take(people), [design[..., people] for design in self.designs],
+            self.response.take(people),
+            [design[..., people] for design in self.designs],
             self.released[:, people],
-            [branch.take(people) for branch in self.law], self.weights[people],
-        )  # fmt: skip
+            [branch.take(people) for branch in self.law],
+            self.weights[people],
+        )
 
     def compute_posterior(self, parameters: FloatArray) -> FloatArray:
         """Compute (K, n) the probabilities of the true values, given all that was seen of a person."""
@@ -235,7 +239,9 @@ class ObservedLikelihood:
     def _sum_information(self, seen: SeenTerms, scores: FloatArray) -> FloatArray:
         """Sum (P, P) the information of people with (P, n) scores."""
         information = (scores * self.weights) @ scores.T
-        terms, parts, count = seen.response, self._list_parts(), len(self.designs)
+        terms = seen.response
+        parts = self._list_parts()
+        count = len(self.designs)
         shares = self.weights * seen.after
         curved = terms.information - terms.scores[:, None] * terms.scores
         self._add_coefficients(information, shares * curved)
@@ -248,7 +254,7 @@ class ObservedLikelihood:
             others = [one for one in laws[k + 1 :] if (one[0].membership * branch.membership).any()]
             if others:
                 _add_mixed(information, own, branch.compute_scores(law) * shares, others)
-        return np.asarray(information)
+        return information
 
     def _sum_complete(self, seen: SeenTerms) -> FloatArray:
         """Sum (P, P) the complete information of people, which has no products of response and law."""
@@ -334,11 +340,14 @@ def maximize_observed(
 
     found = optimize.minimize(
         lambda parameters: -evaluate(parameters).value / total,
-        start, jac=compute_gradient,
+        start,
+        jac=compute_gradient,
         hess=lambda parameters: evaluate(parameters).information / total,
-        method="trust-exact", options={"gtol": 1e-7, "maxiter": 500},
-    )  # fmt: skip
-    parameters, slope = found.x, np.abs(compute_gradient(found.x)).max()
+        method="trust-exact",
+        options={"gtol": 1e-7, "maxiter": 500},
+    )
+    parameters = found.x
+    slope = np.abs(compute_gradient(found.x)).max()
     if not slope < 1e-5:
         raise SolverError(
             f"the likelihood was not maximised (its slope is {slope:.1g}): leave out covariates, or "

@@ -91,7 +91,7 @@ def is_above_anytime(successes: Shares, draws: Shares, share: Shares, error: Sha
     """
     limit = _count_rounding(draws) - np.log(error * share)
     reached = log_beta_mixture(successes, draws, share) >= limit
-    return np.asarray(_has_room_below(successes, draws, share) & reached)
+    return _has_room_below(successes, draws, share) & reached
 
 
 def is_below_anytime(successes: Shares, draws: Shares, share: Shares, error: Shares) -> BoolArray:
@@ -101,7 +101,7 @@ def is_below_anytime(successes: Shares, draws: Shares, share: Shares, error: Sha
     the confidence sequence.
     """
     reached = log_beta_mixture(successes, draws, share) >= _count_rounding(draws) - np.log(error)
-    return np.asarray((successes < share * draws) & reached)
+    return (successes < share * draws) & reached
 
 
 def _has_room_below(successes: Shares, draws: Shares, share: Shares) -> BoolArray:

@@ -76,7 +76,8 @@ def describe_vague_shares(
     vague = np.flatnonzero((columns["standard_error"] > columns["estimate"]) & (half_widths > 1e-6))
     if not len(vague):
         return ""
-    widest, even = float(half_widths[vague].max()), 1 / rows.shape[1]
+    widest = float(half_widths[vague].max())
+    even = 1 / rows.shape[1]
     width = float(f"{even if even < widest else widest / 2:.2g}")
     prior = Prior.uniform(rows.shape[1], mechanism.inputs)
     kind = "bernstein" if intervals == "exact" else intervals
@@ -222,7 +223,8 @@ def level_needed(
     """
     # How often the level at which PML requires nothing is doubled: LDP requires something at every level.
     doublings = 6
-    p, count = as_prior(prior), check_integer(people, "the number of people", InputError)
+    p = as_prior(prior)
+    count = check_integer(people, "the number of people", InputError)
     width = check_positive(half_width, *_HALF_WIDTH)
     highest = p.max_leakage
     if most is not None:
@@ -285,7 +287,8 @@ def _make_width_function_of(
         raise InputError(
             f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein"
         )
-    law, count = prior.pmf @ mechanism.matrix, len(combinations)
+    law = prior.pmf @ mechanism.matrix
+    count = len(combinations)
     weights = compute_unbiased_weights(mechanism.matrix, combinations, law)
     quantile = normal_quantile(share, count)
     _, variances, skews = compute_moments(weights, law)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, Label
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, Labels
 from pmlopt.errors import SolverError
 from pmlopt.releases.estimation.intervals import check_confidence
 
@@ -31,7 +31,7 @@ class FrequencyPosterior:
         draws: (S, K) of the posterior, by which all the others are found.
     """
 
-    letters: tuple[Label, ...]
+    letters: Labels
     mean: FloatArray
     standard_deviations: FloatArray
     error: FloatArray
@@ -44,9 +44,11 @@ class FrequencyPosterior:
         """Return the (K,) columns of its table: means, deviations and ends of intervals."""
         ends = self.intervals
         return {
-            "mean": self.mean, "standard_deviation": self.standard_deviations,
-            "lower": ends[:, 0], "upper": ends[:, 1],
-        }  # fmt: skip
+            "mean": self.mean,
+            "standard_deviation": self.standard_deviations,
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+        }
 
     @property
     def intervals(self) -> FloatArray:
@@ -61,7 +63,7 @@ class FrequencyPosterior:
         """
         # the risk is shared evenly by both ends
         tail = (1 - check_confidence(confidence)) / 2
-        return np.asarray(np.quantile(self.draws, [tail, 1 - tail], axis=0).T)
+        return np.quantile(self.draws, [tail, 1 - tail], axis=0).T
 
 
 def draw_posterior(
@@ -96,8 +98,10 @@ def draw_posterior(
     n = len(matrix)
     if n == 1:
         return np.repeat(combinations.T, 2, axis=0), np.zeros(len(combinations))
-    rng, seen = np.random.default_rng(seed), counts > 0
-    columns, observed = matrix[:, seen], counts[seen].astype(float)
+    rng = np.random.default_rng(seed)
+    seen = counts > 0
+    columns = matrix[:, seen]
+    observed = counts[seen].astype(float)
     points = _choose_starts(rng, matrix, counts, concentration)
     axes = _whiten_directions(columns, observed, concentration, points.mean(axis=0))
     kept: list[FloatArray] = []
@@ -116,7 +120,8 @@ def draw_posterior(
         if step % (BLOCK * thin) or step == BLOCK * thin:
             continue
         late = np.array(kept[len(kept) // 2 :])  # (steps, chains, K)
-        spread, means = late.std(axis=(0, 1)), late.mean(axis=0)
+        spread = late.std(axis=(0, 1))
+        means = late.mean(axis=0)
         # chains are independent, their steps are not: the error comes from means of chains
         errors = means.std(axis=0, ddof=1) / np.sqrt(CHAIN_COUNT)
         # Error of each mean, as a share of the posterior's standard deviation, at which sampling ends: as of
@@ -166,7 +171,8 @@ def _draw_letter_directions(rng: np.random.Generator, n: int) -> FloatArray:
     # an offset of 1 to n - 1 never gives the same letter twice
     other = (one + rng.integers(1, n, size=CHAIN_COUNT)) % n
     towards = np.zeros((CHAIN_COUNT, n))
-    towards[chains, one], towards[chains, other] = 1.0, -1.0
+    towards[chains, one] = 1.0
+    towards[chains, other] = -1.0
     return towards
 
 
@@ -185,18 +191,20 @@ def _slice_sample(
     most = np.where(towards < 0, ratios, np.inf).min(axis=1)
     least = np.where(towards > 0, ratios, -np.inf).max(axis=1)
     # along a line the law is linear: no product with the matrix is needed for each trial
-    laws, slopes = points @ columns, towards @ columns
+    laws = points @ columns
+    slopes = towards @ columns
 
     def log_density_at(at: FloatArray) -> FloatArray:
         moved = points + at[:, None] * towards
         with np.errstate(divide="ignore", invalid="ignore"):
             told = np.log(laws + at[:, None] * slopes) @ observed
             found = told + np.log(moved) @ (concentration - 1)
-        return np.asarray(np.where((moved > 0).all(axis=1), found, -np.inf))
+        return np.where((moved > 0).all(axis=1), found, -np.inf)
 
     # log of a uniform level below the density: minus an exponential variable
     levels = log_density_at(np.zeros(CHAIN_COUNT)) - rng.exponential(size=CHAIN_COUNT)
-    at, left = np.zeros(CHAIN_COUNT), np.ones(CHAIN_COUNT, dtype=bool)
+    at = np.zeros(CHAIN_COUNT)
+    left = np.ones(CHAIN_COUNT, dtype=bool)
     # Halvings, roughly, of a slice before a step is left out.
     for _ in range(60):
         tried = np.where(left, least + (most - least) * rng.random(CHAIN_COUNT), at)
@@ -208,4 +216,4 @@ def _slice_sample(
         # a rejected point becomes an end; 0, the present point, always stays inside
         most = np.where(left & (tried > 0), tried, most)
         least = np.where(left & (tried <= 0), tried, least)
-    return np.asarray(points + at[:, None] * towards)
+    return points + at[:, None] * towards

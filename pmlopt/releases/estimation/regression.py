@@ -15,7 +15,7 @@ from pmlopt.core.display import (
     format_table_latex,
     pluralize,
 )
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels, join_words
 from pmlopt.releases.estimation.intervals import check_confidence, normal_quantile
 from pmlopt.releases.estimation.model_fits import (
     Family,
@@ -58,8 +58,8 @@ class FittedModel:
 
     formula: str
     family: Family
-    letters: tuple[Label, ...]
-    names: tuple[Label, ...]
+    letters: Labels
+    names: Labels
     coefficients: FloatArray
     covariance: FloatArray = field(repr=False)
     noisy: FloatArray = field(repr=False)
@@ -73,7 +73,7 @@ class FittedModel:
     @property
     def standard_errors(self) -> FloatArray:
         """Return the (d,) square roots of the variances."""
-        return np.asarray(np.sqrt(np.diag(self.covariance)))
+        return np.sqrt(np.diag(self.covariance))
 
     @property
     def intervals(self) -> FloatArray:
@@ -87,10 +87,13 @@ class FittedModel:
         """Return the (d,) columns of its table."""
         ends = self.intervals
         return {
-            "coefficient": self.coefficients, "standard_error": self.standard_errors,
-            "lower": ends[:, 0], "upper": ends[:, 1], "noisy": self.noisy,
+            "coefficient": self.coefficients,
+            "standard_error": self.standard_errors,
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+            "noisy": self.noisy,
             "information": self.information,
-        }  # fmt: skip
+        }
 
     def to_pandas(self) -> Any:
         """Return a pandas frame of coefficients, standard errors and ends of intervals.
@@ -222,26 +225,34 @@ def model(
     coefficients, jacobian = fit.restore()
     is_robust = parts.is_robust if robust is None else bool(robust)
     lost = np.array(fit.find_lost(jacobian), dtype=int)
-    covariance = np.asarray(jacobian @ fit.compute_covariance(is_robust) @ jacobian.T)
+    covariance = jacobian @ fit.compute_covariance(is_robust) @ jacobian.T
     coefficients[lost] = np.nan
-    covariance[lost], covariance[:, lost] = np.nan, np.nan
+    covariance[lost] = np.nan
+    covariance[:, lost] = np.nan
     covariance[lost, lost] = np.inf
     return FittedModel(
-        formula=formula, family=parts.family, letters=parts.letters, names=names,
-        coefficients=coefficients, covariance=covariance, noisy=fit_noisy(parts),
-        information=_compute_information(fit, jacobian, lost), people=len(parts.weights),
-        log_likelihood=fit.log_likelihood, confidence=share, robust=is_robust,
+        formula=formula,
+        family=parts.family,
+        letters=parts.letters,
+        names=names,
+        coefficients=coefficients,
+        covariance=covariance,
+        noisy=fit_noisy(parts),
+        information=_compute_information(fit, jacobian, lost),
+        people=len(parts.weights),
+        log_likelihood=fit.log_likelihood,
+        confidence=share,
+        robust=is_robust,
         warnings=tuple(_describe_doubts(fit, jacobian, is_robust)),
-    )  # fmt: skip
+    )
 
 
 def _compute_information(fit: ModelFit, jacobian: FloatArray, lost: IntArray) -> FloatArray:
     """Compute (c,) the variances of coefficients if true letters were seen, as shares of the present ones."""
     seen = fit.likelihood.compute_complete(fit.parameters)
     complete = find_flat_directions(seen / fit.total).inverse
-    least, variances = (
-        np.einsum("ij,jk,ik->i", jacobian, one, jacobian) for one in (complete, fit.flat.inverse)
-    )
+    least = np.einsum("ij,jk,ik->i", jacobian, complete, jacobian)
+    variances = np.einsum("ij,jk,ik->i", jacobian, fit.flat.inverse, jacobian)
     found = least / np.where(variances > 0, variances, 1.0)
     found[lost] = 0.0
     return np.asarray(found)

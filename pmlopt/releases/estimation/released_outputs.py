@@ -49,7 +49,8 @@ def check_distinguishable(mechanism: Mechanism) -> None:
 
     Data that were never released would then pass for what was.
     """
-    letters, outputs = mechanism.inputs, mechanism.outputs
+    letters = mechanism.inputs
+    outputs = mechanism.outputs
     if isinstance(outputs, DefaultLabels) and not isinstance(letters, DefaultLabels):
         alike = [label for label in letters if make_label_key(label) in outputs]
         if alike:

@@ -102,7 +102,7 @@ class LetterResponse(ReleasedResponse):
 
     def compute_laws(self, predictors: FloatArray) -> FloatArray:
         """Compute the laws of logits."""
-        return np.asarray(np.exp(compute_log_laws(predictors)))
+        return np.exp(compute_log_laws(predictors))
 
     def list_designs(self, design: FloatArray) -> list[FloatArray]:
         """Return the covariates of each of the N - 1 logits: the first letter is the reference."""
@@ -134,8 +134,10 @@ class OrderedResponse(ReleasedResponse):
 
     def evaluate(self, predictors: FloatArray) -> ResponseTerms:
         """Compute the terms of `log sum_x M[x,y] (F(u_x) - F(u_(x-1)))`, where `u_j = c_j - t`."""
-        chain, ends = self._differentiate_ends(predictors), self._compute_ends(predictors)
-        share, law = special.expit(ends), compute_ordered_law(ends)
+        chain = self._differentiate_ends(predictors)
+        ends = self._compute_ends(predictors)
+        share = special.expit(ends)
+        law = compute_ordered_law(ends)
         density = share * special.expit(-ends)
         seen = (self.outputs * law).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):  # an output that is not possible there
@@ -145,10 +147,10 @@ class OrderedResponse(ReleasedResponse):
         curved = _fill_diagonal(steps * (1 - 2 * share))
         edges = -np.diff(np.eye(len(law)), axis=1)  # of P(x) with F(u_j)
         alone = np.einsum("xj,xk,x...->jk...", edges, edges, worth) * density[:, None] * density
-        information, complete = (
-            np.einsum("ja...,jk...,kb...->ab...", chain, one - curved, chain)
-            for one in (steps[:, None] * steps, alone)
-        )
+        observed = steps[:, None] * steps
+        along_chain = "ja...,jk...,kb...->ab..."
+        information = np.einsum(along_chain, chain, observed - curved, chain)
+        complete = np.einsum(along_chain, chain, alone - curved, chain)
         scores = np.einsum("ja...,j...->a...", chain, steps)
         bent = scores.copy()  # thresholds bend with the logarithms of their distances
         bent[:2] = 0.0
@@ -161,7 +163,8 @@ class OrderedResponse(ReleasedResponse):
 
     def _compute_ends(self, predictors: FloatArray) -> FloatArray:
         """Compute (N - 1, K, n) the thresholds less the predictors."""
-        first, widths = predictors[[1]], np.exp(np.minimum(predictors[2:], 300.0))
+        first = predictors[[1]]
+        widths = np.exp(np.minimum(predictors[2:], 300.0))
         ends = np.concatenate([first, first + np.cumsum(widths, axis=0)])
         return np.asarray(ends - predictors[0])
 
@@ -274,7 +277,7 @@ def fit_least_squares(design: FloatArray, numbers: FloatArray) -> FloatArray:
 def compute_log_laws(predictors: FloatArray) -> FloatArray:
     """Compute (N, ...) the logarithms of the laws of N - 1 logits, of which the first letter has 0."""
     whole = np.concatenate([np.zeros((1, *predictors.shape[1:])), predictors])
-    return np.asarray(whole - normalize_logarithms(whole)[0])
+    return whole - normalize_logarithms(whole)[0]
 
 
 def normalize_logarithms(joint: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -299,7 +302,8 @@ def compute_ordered_law(ends: FloatArray) -> FloatArray:
         >>> compute_ordered_law(np.array([0.0])).tolist()
         [0.5, 0.5]
     """
-    below, above = special.expit(ends), special.expit(-ends)
+    below = special.expit(ends)
+    above = special.expit(-ends)
     # F(b) - F(a) = F(b) F(-a) (1 - e^(a - b)): a difference of shares near 1 has no digits
     between = below[1:] * above[:-1] * -np.expm1(ends[:-1] - ends[1:])
     return np.concatenate([below[:1], between, above[-1:]])
@@ -308,7 +312,7 @@ def compute_ordered_law(ends: FloatArray) -> FloatArray:
 def compute_covariances(law: FloatArray) -> FloatArray:
     """Compute (N - 1, N - 1, ...) `diag(p) - p p'` of laws, without the first letter."""
     rest = law[1:]
-    return np.asarray(_fill_diagonal(rest) - rest[:, None] * rest)
+    return _fill_diagonal(rest) - rest[:, None] * rest
 
 
 def _fill_diagonal(entries: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     Label,
+    Labels,
     check_in_interval,
     check_nonnegative,
 )
@@ -106,7 +107,8 @@ def level_from_samples(
         >>> found.refutes(0.3), found.refutes(0.4), found.confirms(0.5)
         (True, False, True)
     """
-    known, share = as_prior(prior), check_confidence(confidence)
+    known = as_prior(prior)
+    share = check_confidence(confidence)
     _check_measure(measure)
     drawn, outputs = _check_table(known, counts)
     test = _CellTest(known.pmf, drawn.astype(float), measure)
@@ -114,9 +116,14 @@ def level_from_samples(
     lower, x, y = test.find_largest(tail / test.cells, 1)
     upper, _, _ = test.find_largest(tail, -1)
     return SampledLevel(
-        lower=max(0.0, lower), upper=max(0.0, upper), confidence=share, measure=measure,
-        letter=known.labels[x], output=outputs[y], samples=tuple(int(n) for n in drawn.sum(axis=1)),
-    )  # fmt: skip
+        lower=max(0.0, lower),
+        upper=max(0.0, upper),
+        confidence=share,
+        measure=measure,
+        letter=known.labels[x],
+        output=outputs[y],
+        samples=tuple(int(n) for n in drawn.sum(axis=1)),
+    )
 
 
 def samples_to_refute(
@@ -157,16 +164,18 @@ def samples_to_refute(
     chance = check_in_interval(power, "(0, 1)", "the power", InputError, ", such as 0.95")
     _check_measure(measure)
     claim = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    matrix = m.matrix[:, m.support]
     with np.errstate(divide="ignore"):
-        exact = _compute_ratios(known.pmf, m.matrix[:, m.support], m.matrix[:, m.support], measure)
+        exact = _compute_ratios(known.pmf, matrix, matrix, measure)
     x, y = np.unravel_index(int(exact.argmax()), exact.shape)
     if exact[x, y] <= claim:
         raise PrivacyError(
             f"the mechanism leaks {exact[x, y]:.9g} nats and keeps its claim of {claim:g}: nothing is to be "
             "caught; give a lower epsilon"
         )
-    column = m.matrix[:, m.support][:, y]
-    other = min((k for k in range(known.size) if k != x), key=lambda k: column[k], default=x)
+    column = matrix[:, y]
+    others = (k for k in range(known.size) if k != x)
+    other = min(others, key=lambda k: column[k], default=x)
     cell = np.arange(known.size) if measure == "pml" else np.array([x, other])
     upward = cell == x
     end = (1 - share) / 2 / _count_cells(known.size, len(m.outputs), measure)
@@ -177,15 +186,14 @@ def samples_to_refute(
         """
         from scipy.stats import binom
 
-        tail, seen = (1 - chance) / len(cell), np.zeros(known.size)
-        seen[cell] = np.where(
-            upward, binom.ppf(tail, samples, column[cell]), binom.isf(tail, samples, column[cell])
-        )
+        tail = (1 - chance) / len(cell)
+        seen = np.zeros(known.size)
+        few = binom.ppf(tail, samples, column[cell])
+        many = binom.isf(tail, samples, column[cell])
+        seen[cell] = np.where(upward, few, many)
         drawn = np.stack([seen, samples - seen], axis=1)
-        return (
-            _CellTest(known.pmf, drawn, measure).compute_end(int(x), int(cell[-1]), 0, end, 1)
-            > claim
-        )
+        test = _CellTest(known.pmf, drawn, measure)
+        return test.compute_end(int(x), int(cell[-1]), 0, end, 1) > claim
 
     if (needed := find_min_integer(is_enough, most_planned)) is None:
         raise PrivacyError(
@@ -224,8 +232,10 @@ class _CellTest:
     """
 
     def __init__(self, p: FloatArray, drawn: FloatArray, measure: Measure) -> None:
-        self._p, self._measure = p, measure
-        self._seen, self._missed = drawn, drawn.sum(axis=1, keepdims=True) - drawn
+        self._p = p
+        self._measure = measure
+        self._seen = drawn
+        self._missed = drawn.sum(axis=1, keepdims=True) - drawn
         self.cells = _count_cells(len(drawn), drawn.shape[1], measure)
         self._entries = min(len(p), 2) if measure == "ldp" else len(p)  # of a cell
 
@@ -250,9 +260,15 @@ class _CellTest:
         The ratio of the entry to the sum of the others is quasilinear and the set convex: its extreme is
         where the slopes of the logarithms of all tails are a multiple mu of those of the ratio, a root.
         """
-        pml, letters = self._measure == "pml", np.arange(len(self._p))
-        rest = letters[letters != x] if pml else letters[(letters != x) & (letters == other)]
-        weights, own_mass = (self._p[rest], self._p[x]) if pml else (np.ones(len(rest)), 0.0)
+        letters = np.arange(len(self._p))
+        if self._measure == "pml":
+            rest = letters[letters != x]
+            weights = self._p[rest]
+            own_mass = self._p[x]
+        else:
+            rest = letters[(letters != x) & (letters == other)]
+            weights = np.ones(len(rest))
+            own_mass = 0.0
         if len(rest) == 0:
             return 0.0
         own = _BinomialTails(self._seen[[x], y], self._missed[[x], y], end == 1)
@@ -262,21 +278,20 @@ class _CellTest:
         if end == -1 and not others.seen.any():
             return -math.log(own_mass) if own_mass else math.inf
         budget = self._compute_budget(tail)
-        own_span, span = own.search_span(budget, elastic=True), others.search_span(budget)
-        mine, q = own_span[0], span[0]
+        own_span = own.search_span(budget, elastic=True)
+        span = others.search_span(budget)
+        mine = own_span[0]
+        q = span[0]
 
         def spend_budget(log_mu: float) -> tuple[float, float]:
             """Move the entries to where slopes have a multiple; return what they spend, and its slope."""
             nonlocal mine, q
             q, rates = others.find_by_slope(log_mu + np.log(weights), span, q)
             whole = weights @ q
-            mine, rate = own.find_by_slope(
-                np.array([log_mu + math.log(whole)]), own_span, mine, elastic=True
-            )
-            rise = (
-                weights @ np.abs(rates)
-                + abs(rate[0]) * (1 + weights @ rates / whole) * whole / mine[0]
-            )
+            own_slope = np.array([log_mu + math.log(whole)])
+            mine, rate = own.find_by_slope(own_slope, own_span, mine, elastic=True)
+            own_rise = abs(rate[0]) * (1 + weights @ rates / whole) * whole / mine[0]
+            rise = weights @ np.abs(rates) + own_rise
             spent = -own.log_tail(mine).sum() - others.log_tail(q).sum()
             return float(spent) - budget, math.exp(log_mu) * float(rise)
 
@@ -298,7 +313,8 @@ class _CellTest:
 
     def _compute_floors(self, tail: float) -> FloatArray:
         """Compute upper limits of the cells' lower bounds, for pruning."""
-        own, others = self._compute_boxes(math.exp(-self._compute_budget(tail) / self._entries))
+        share = self._compute_budget(tail) / self._entries
+        own, others = self._compute_boxes(math.exp(-share))
         if self._measure == "pml":
             return _compute_ratios(self._p, own, others, "pml")[None]
         return _log_pairs(own, others)
@@ -309,7 +325,8 @@ class _CellTest:
         For LDP the level of the box around the cell's set. For PML the largest ratio over the box and the
         tangents of `log T` at the point that splits the budget evenly, by Dinkelbach's iterations.
         """
-        budget, parts = self._compute_budget(tail), self._entries
+        budget = self._compute_budget(tail)
+        parts = self._entries
         lowest, highest = self._compute_boxes(math.exp(-budget))
         if self._measure == "ldp":
             return _log_pairs(highest, lowest)
@@ -320,9 +337,10 @@ class _CellTest:
             most = np.where(rise > 0, below + budget / parts / rise, 0.0)
         found = np.full((1, *fall.shape), np.inf)
         for x in range(len(found[0])):
-            weights = np.where(np.arange(len(self._p)) == x, 0.0, self._p)[:, None]
-            tangents = (above[x], fall[x]), (below, np.where(weights > 0, rise, 0.0))
-            ratio = _max_ratio(*tangents, (lowest, most), weights)
+            weights = self._p[:, None].copy()
+            weights[x] = 0.0
+            slopes = np.where(weights > 0, rise, 0.0)
+            ratio = _max_ratio((above[x], fall[x]), (below, slopes), (lowest, most), weights)
             with np.errstate(invalid="ignore"):
                 level = np.log(ratio) - np.log1p(self._p[x] * ratio)
             found[0, x] = np.where(np.isfinite(ratio), level, np.inf)
@@ -366,7 +384,10 @@ def _solve_increasing(compute: Callable[[float], tuple[float, float]]) -> float:
     Args:
         compute: from a number to the function's value and derivative there.
     """
-    low, high, at, step = -math.inf, math.inf, 0.0, 2.0
+    low = -math.inf
+    high = math.inf
+    at = 0.0
+    step = 2.0
     while True:
         value, slope = compute(at)
         low, high = (at, high) if value < 0 else (low, at)
@@ -400,7 +421,9 @@ class _BinomialTails:
     """Of Newton's method, before an interval is halved."""
 
     def __init__(self, seen: FloatArray, missed: FloatArray, upward: bool) -> None:
-        self.seen, self.missed, self.upward = seen, missed, upward
+        self.seen = seen
+        self.missed = missed
+        self.upward = upward
         # a binomial tail is an incomplete beta integral, exact for any counts
         self._tail = special.betainc if upward else special.betaincc
         self._powers = np.maximum(seen - upward, 0), np.maximum(missed - (not upward), 0)
@@ -416,7 +439,7 @@ class _BinomialTails:
     def furthest_probability(self, tail: float) -> FloatArray:
         """Compute the (m,) probabilities q at which T(q) equals `tail`, rounded outward."""
         if tail >= 1:
-            return np.ones(len(self.seen)) if self.upward else np.zeros(len(self.seen))
+            return np.full(len(self.seen), float(self.upward))
         return find_interval_end(self.seen, self.missed, tail, is_upper=not self.upward)
 
     def search_span(self, budget: float, elastic: bool = False) -> tuple[FloatArray, ...]:
@@ -446,24 +469,28 @@ class _BinomialTails:
         low = np.where(sign * (at_most - log_slope) > 0, most, least)
         high = np.where(sign * (at_least - log_slope) <= 0, least, most)
         q = np.clip(start, low, high)
-        q = np.where((q == low) | (q == high), (low + high) / 2, q)
+        at_end = (q == low) | (q == high)
+        q = np.where(at_end, (low + high) / 2, q)
         for k in range(self.NEWTON_STEPS + MAX_BISECTIONS):
             slope, bend = self.log_slope_and_bend(q, elastic)
             miss = slope - log_slope
-            odds = np.exp(np.clip(-miss / (bend * q * (1 - q)), -50.0, 50.0))
+            newton_step = -miss / (bend * q * (1 - q))
+            odds = np.exp(np.clip(newton_step, -50.0, 50.0))
             new = q * odds / (q * odds + (1 - q))
-            if ((low == high) | (np.abs(new - q) <= 1e-12 * q * (1 - q))).all():
+            enough = 1e-12 * q * (1 - q)
+            if ((low == high) | (np.abs(new - q) <= enough)).all():
                 break
             # the bracket shrinks at every step, even where Newton's point is outside of it
             onward = sign * miss > 0
-            low, high = np.where(onward, q, low), np.where(onward, high, q)
-            new = np.where(
-                (new > low) & (new < high) & (k < self.NEWTON_STEPS), new, (low + high) / 2
-            )
-            if (np.abs(new - q) <= 1e-12 * q * (1 - q)).all():
+            low = np.where(onward, q, low)
+            high = np.where(onward, high, q)
+            is_inside = (new > low) & (new < high) & (k < self.NEWTON_STEPS)
+            new = np.where(is_inside, new, (low + high) / 2)
+            if (np.abs(new - q) <= enough).all():
                 break
             q = new
-        return q, np.where((q > least) & (q < most), 1 / bend, 0.0)
+        is_between = (q > least) & (q < most)
+        return q, np.where(is_between, 1 / bend, 0.0)
 
     def log_slope(self, q: FloatArray) -> FloatArray:
         """Compute log `|d log_tail T / d q|`: beta density over its tail."""
@@ -479,10 +506,12 @@ class _BinomialTails:
         slope = self.log_slope(q)
         own = np.exp(slope)
         bend = a / q - b / (1 - q) - (own if self.upward else -own)
-        return (slope + np.log(q), bend + 1 / q) if elastic else (slope, bend)
+        if elastic:
+            return slope + np.log(q), bend + 1 / q
+        return slope, bend
 
 
-def _check_table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, tuple[Label, ...]]:
+def _check_table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, Labels]:
     """Align the (N, M) count table with the prior's letters."""
     found = read_labelled_table(counts, "the counts", MechanismError, absent=0).reorder_axis(
         0, prior.labels, MechanismError

@@ -145,7 +145,8 @@ class SampledLeakage:
             >>> math.log(2) < found.bound_quantile(0.01) < 0.9, found.bound_quantile(0.001)
             (True, inf)
         """
-        allowed, most = check_probability(delta), min(self.max_leakage, MAX_EXPONENT)
+        allowed = check_probability(delta)
+        most = min(self.max_leakage, MAX_EXPONENT)
         if self.decide_claim(most, allowed) != "confirmed":
             return self.max_leakage
         return bisect(
@@ -179,7 +180,8 @@ class SampledLeakage:
             refuted = self._is_exceeded(level)
             confirmed = self.is_complete and self._count_samples(level, 1 - self.confidence)[2]
         else:
-            n, error = self.samples, (1 - self.confidence) / 2
+            n = self.samples
+            error = (1 - self.confidence) / 2
             leaky, unsafe, _ = self._count_samples(level, error)
             refuted = bool(self.tests.is_below(n - leaky, n, 1 - allowed, error))
             confirmed = bool(self.tests.is_below(unsafe, n, allowed, error))
@@ -199,7 +201,9 @@ class SampledLeakage:
             How many have outcomes that surely leak more, how many have others than those that surely do not,
             and whether there are no others.
         """
-        table, tests, n = self.table, self.tests, self.samples
+        table = self.table
+        tests = self.tests
+        n = self.samples
         if self.prior is None:
             # of many outcomes few are seen differently often
             numbers, times = np.unique(table, return_counts=True)
@@ -210,9 +214,12 @@ class SampledLeakage:
             # P(y | x) <= 1 bounds the leakage by -log P(y), whatever is drawn
             safe = tests.is_above(numbers, n, limit, error)
         else:
-            numbers, times = table.sum(axis=1), np.ones(len(table), dtype=int)
-            draws, limits = numbers[:, None], np.exp(level) * self.prior.pmf
-            errors, possible = error * self._share_errors(), limits < 1
+            numbers = table.sum(axis=1)
+            times = np.ones(len(table), dtype=int)
+            draws = numbers[:, None]
+            limits = np.exp(level) * self.prior.pmf
+            errors = error * self._share_errors()
+            possible = limits < 1
             limits = np.where(possible, limits, 0.5)
             leaky = (tests.is_above(table, draws, limits, errors) & possible).any(axis=1)
             safe = (tests.is_below(table, draws, limits, errors) | ~possible).all(axis=1)
@@ -339,10 +346,15 @@ class LevelAudit(SampledLeakage):
     tests = AT_ANY_TIME
 
     def __init__(
-        self, epsilon: float, delta: float = 0.0, prior: PriorLike | None = None,
-        confidence: float = 0.95, outcomes: Sequence[Label] | None = None, *,
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        prior: PriorLike | None = None,
+        confidence: float = 0.95,
+        outcomes: Sequence[Label] | None = None,
+        *,
         deterministic: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(prior, confidence, deterministic=deterministic)
         self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
         self.delta = check_in_interval(delta, "[0, 1)", "delta", PrivacyError)
@@ -394,9 +406,12 @@ class LevelAudit(SampledLeakage):
 
 
 def samples_needed(
-    epsilon: float, delta: float, law: Numbers | TraceLeakage,
-    confidence: float = 0.95, power: float = 0.95,
-) -> int:  # fmt: skip
+    epsilon: float,
+    delta: float,
+    law: Numbers | TraceLeakage,
+    confidence: float = 0.95,
+    power: float = 0.95,
+) -> int:
     """Compute the sample size that is needed to confirm a tail of a deterministic program.
 
     A number n at which `leakage_from_samples(...).bound_tail(epsilon)` is at most delta with at least the
@@ -419,7 +434,8 @@ def samples_needed(
         >>> samples_needed(1.0, 0.01, [1, 1])  # log(0.025) / log(0.99) is 367.03
         368
     """
-    level, allowed = check_nonnegative(epsilon, "epsilon", PrivacyError), check_probability(delta)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    allowed = check_probability(delta)
     chance = check_in_interval(power, "(0, 1)", "the power", InputError, ", such as 0.95")
     known = law if isinstance(law, TraceLeakage) else leakage_of_counts(law)
     if (tail := known.compute_tail(level)) > allowed:
@@ -429,7 +445,8 @@ def samples_needed(
         )
     from scipy.stats import binom
 
-    error, limit = (1 - check_confidence(confidence)) / 2, math.exp(-level)
+    error = (1 - check_confidence(confidence)) / 2
+    limit = math.exp(-level)
     masses = np.array([float(p) for p in known.law.values() if p > limit])
     risk = (1 - chance) / 2 / max(1, len(masses))
 
@@ -473,7 +490,8 @@ def cut_outputs(values: ArrayLike, edges: Sequence[float] | int) -> list[str]:
     """
     drawn = read_column(values, "the outputs", InputError)
     if isinstance(edges, int | np.integer):
-        half, drawn = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
+        half = drawn[: len(drawn) // 2]
+        drawn = drawn[len(drawn) // 2 :]
         first = copy_float_array(half, 1, "the first half of the outputs", InputError)
         cells = check_integer(edges, "the number of cells", InputError)
         inner = np.unique(np.quantile(first, np.arange(1, cells) / cells))

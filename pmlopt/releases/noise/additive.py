@@ -112,12 +112,14 @@ class AdditiveNoise(NoiseLaw):
         bins = 2**16 if law.axes == 1 else int(2 ** (20 / law.axes))
         grid = law.even(bins)
         masses = law.masses(grid).reshape((bins,) * law.axes)
-        means, moved = masses / masses.sum(), 0.0
+        means = masses / masses.sum()
+        moved = 0.0
         widths = [high - low for low, high in law.intervals]
         for axis, width in enumerate(widths):
             # sums of what is below and above, each bin by e^(-width / scale) less than the next one
             recursion = [1.0], [1.0, -math.exp(-width / bins / self.scale)]
-            up, down = (lfilter(*recursion, part, axis) for part in (means, np.flip(means, axis)))
+            up = lfilter(*recursion, means, axis)
+            down = lfilter(*recursion, np.flip(means, axis), axis)
             means = up + np.flip(down, axis) - means
             moved += 2 * self.bound_log_change(grid.edges[axis])
         # what no value occurs in cannot be leaked
@@ -281,7 +283,7 @@ class AdditiveNoise(NoiseLaw):
             return exact.copy()
         noise = self.draw_noise(exact.size, seed)
         # floats add exactly and round once: what is rounded is on the grid, and rounding leaks nothing more
-        return np.asarray(round_to_grid(exact, self.grid_step) + noise.reshape(exact.shape))
+        return round_to_grid(exact, self.grid_step) + noise.reshape(exact.shape)
 
     def bin_outcomes(self, prior: Letters, edges: ArrayLike) -> Mechanism:
         """Return the mechanism that releases the interval of an outcome; it leaks no more than the outcome.

@@ -57,7 +57,8 @@ class LetterLeakage:
             unprotected: what is leaked of the letter without noise.
         """
         sizes = np.abs(self.offsets[self.offsets != 0])
-        below, above = self.offsets[self.offsets < 0], self.offsets[self.offsets > 0]
+        below = self.offsets[self.offsets < 0]
+        above = self.offsets[self.offsets > 0]
         # of an outermost letter outcomes far out leak as much as of no noise, and so they do where no float
         # tells the noise from none
         if not (below.size and above.size) or sizes.max() > 1e100 or sizes.min() < 1e-100:

@@ -49,7 +49,8 @@ def search_scale(
         )
     low = high / ratio
     while holds(low):
-        high, low = low, low / ratio
+        high = low
+        low = low / ratio
         if high <= lowest:
             return 0.0 if holds(0.0) else high
     return bisect(holds, low, high, width)
@@ -102,7 +103,7 @@ class Laplace(AdditiveNoise):
     def compute_tail(self, noise: FloatArray) -> FloatArray:
         """Compute the probability that the noise is above a number; digits of small ones are kept."""
         half = np.exp(-np.abs(noise) / self.scale) / 2
-        return np.asarray(np.where(noise > 0, half, 1 - half))
+        return np.where(noise > 0, half, 1 - half)
 
 
 class Geometric(Laplace):
@@ -132,7 +133,8 @@ class Geometric(Laplace):
             PrivacyError: letters are no whole numbers, or too far apart for a matrix.
         """
         letters = self.place_letters(prior)
-        lows, highs = letters.points.min(axis=0), letters.points.max(axis=0)
+        lows = letters.points.min(axis=0)
+        highs = letters.points.max(axis=0)
         shape = highs - lows + 1
         if float(np.prod(shape)) * len(letters.points) > MAX_PRODUCT_ENTRIES:
             raise PrivacyError(
@@ -274,7 +276,8 @@ def plocal_scale(epsilon: float, delta: float) -> float:
         >>> round(plocal_failure(1.0, plocal_scale(1.0, 0.01)), 12)
         0.01
     """
-    level, share = check_positive(epsilon, "epsilon", PrivacyError), check_probability(delta)
+    level = check_positive(epsilon, "epsilon", PrivacyError)
+    share = check_probability(delta)
     f = float(special.erfcinv(share))
     root = math.sqrt(f * f + level)
     return math.sqrt(2) * (f + root) / level

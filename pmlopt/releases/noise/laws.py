@@ -36,7 +36,8 @@ def bound_exponentials(middle: FloatArray, change: FloatArray) -> tuple[FloatArr
         The logarithms of their values at both ends of the cells.
     """
     sizes = np.abs(change)
-    slope, base = np.where(sizes < 0.5, change, 0.0), np.where(sizes < 0.5, middle, middle - sizes)
+    slope = np.where(sizes < 0.5, change, 0.0)
+    base = np.where(sizes < 0.5, middle, middle - sizes)
     return base + np.log1p(-slope), base + np.log1p(slope)
 
 
@@ -81,7 +82,7 @@ class NoiseLaw(ABC):
         """Compute the density of the noise, whose scale is positive."""
         total = (2.0 if self.power == 1 else math.sqrt(2 * math.pi)) * self.scale
         exponents = (np.abs(noise) / self.scale) ** self.power / self.power
-        return np.asarray(np.exp(-exponents) / total)
+        return np.exp(-exponents) / total
 
     def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
         """Compute (N, K) logarithms of the densities at outcomes, over that of the likeliest letter."""
@@ -122,7 +123,8 @@ class NoiseLaw(ABC):
         self, left: FloatArray, right: FloatArray, line: FloatArray
     ) -> FloatArray:
         """Compute the (N, K) probabilities of cells (left, right] of outcomes, given each letter."""
-        low, high = left - line[:, None], right - line[:, None]
+        low = left - line[:, None]
+        high = right - line[:, None]
         # by the tail on the side of the cell: close to 1 a tail has no digits; whole noise has atoms, and -y
         # or more is more than the float before -y
         above = low > 0

@@ -56,8 +56,10 @@ class PairFailure:
         self.noise = noise
         # to sixty digits, as many of 1 - e^-eps; e^-1000 is below every float
         digits = 60 + max(0, math.ceil(-math.log10(epsilon)))
-        self.exp_neg_epsilon = Fraction(Context(prec=digits).exp(Decimal(-min(epsilon, 1000.0))))
-        self.kept, self.lost = map(_split_number, (self.exp_neg_epsilon, 1 - self.exp_neg_epsilon))
+        exponent = Decimal(-min(epsilon, 1000.0))
+        self.exp_neg_epsilon = Fraction(Context(prec=digits).exp(exponent))
+        self.kept = _split_number(self.exp_neg_epsilon)
+        self.lost = _split_number(1 - self.exp_neg_epsilon)
         # how far an outcome is from 0 per nat of its log-ratio, and the largest log-ratio
         self.stretch = noise.scale**noise.power / 2
         self.largest = 2 / noise.scale if noise.power == 1 else math.inf
@@ -82,7 +84,8 @@ class PairFailure:
             # 1 - p is e^-eps - p and 1 - e^-eps
             threshold = np.minimum(log_quotient(left, self.lost[0]), self.largest)
             start = np.where(possible, self.stretch * threshold, np.inf)
-            near, far = self.noise.compute_tail(start - 1), self.noise.compute_tail(start + 1)
+            near = self.noise.compute_tail(start - 1)
+            far = self.noise.compute_tail(start + 1)
             density = self.stretch * self.noise.compute_density(start - 1)
             rate = self.kept[0] * self.lost[0] / other / left
             moved = np.where(possible, density * rate, 0.0)
@@ -91,20 +94,24 @@ class PairFailure:
     def subtract_mass(self, mass: FloatArray, other: FloatArray) -> FloatArray:
         """Compute `e^-eps - p` accurately, from p or 1 - p."""
         # the large parts first: close floats subtract exactly, and the small part is not lost
-        near, far = (self.kept[0] - mass) + self.kept[1], (other - self.lost[0]) - self.lost[1]
+        near = (self.kept[0] - mass) + self.kept[1]
+        far = (other - self.lost[0]) - self.lost[1]
         return np.where(mass <= 0.5, near, far)
 
     def bound_on_cells(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Compute the larger F at both ends of cells of p, and upper bounds on F over the cells."""
         ends = np.array([left, right])
-        values, bounds = np.zeros(ends.shape), np.zeros(ends.shape)
+        values = np.zeros(ends.shape)
+        bounds = np.zeros(ends.shape)
         for turn in (1, -1):
             # the second letter has 1 - p: its probability ascends from the right end
             mass, other = np.array([ends, 1 - ends])[::turn, ::turn]
-            terms, slopes = self.compute_tails(mass, other, self.subtract_mass(mass, other))
+            rest = self.subtract_mass(mass, other)
+            terms, slopes = self.compute_tails(mass, other, rest)
             tangent = terms[0] + slopes[0] * (mass[1] - mass[0])
             values += terms[::turn]
-            bounds += np.array([terms[0], np.maximum(terms[1], tangent)])[::turn]
+            above = np.array([terms[0], np.maximum(terms[1], tangent)])
+            bounds += above[::turn]
         return values.max(axis=0), bounds.max(axis=0) * (1 + self.rtol)
 
     def find_supremum(self, letters: PlacedLetters) -> float:
@@ -115,11 +122,13 @@ class PairFailure:
         if sum(masses) == 1:  # there is one prior
             mass = np.array(masses, dtype=float)
             left = np.array([self.exp_neg_epsilon - p for p in masses], dtype=float)
-            found = float(self.compute_tails(mass, mass[::-1], left)[0].sum())
-            return min(1.0, found * (1 + self.rtol))
-        low, high = round_down_to_float(min(masses)), round_up_to_float(1 - max(masses))
+            tails, _ = self.compute_tails(mass, mass[::-1], left)
+            return min(1.0, float(tails.sum()) * (1 + self.rtol))
+        low = round_down_to_float(min(masses))
+        high = round_up_to_float(1 - max(masses))
         # F jumps where a tail ends
-        edges = np.append(np.linspace(low, high, 65), [self.max_mass, 1 - self.max_mass])
+        jumps = [self.max_mass, 1 - self.max_mass]
+        edges = np.append(np.linspace(low, high, 65), jumps)
         slack = lambda best: min(1e-11, max(1e-6 * best, 1e-20))  # noqa: E731
         cells = np.unique(np.clip(edges, low, high))
         return min(1.0, bound_maximum(self.bound_on_cells, cells, slack))
@@ -127,12 +136,14 @@ class PairFailure:
 
 def _split_number(number: Fraction) -> tuple[float, float]:
     """Return a number as an unevaluated sum of two floats."""
-    return float(number), float(number - Fraction(float(number)))
+    head = float(number)
+    return head, float(number - Fraction(head))
 
 
 def find_least_masses(letters: PlacedLetters) -> tuple[Fraction, ...]:
     """Return the least probability of each letter over the priors; that of a curved set is rounded down."""
-    sums, total = letters.prior.weights, sum(letters.prior.weights)
+    sums = letters.prior.weights
+    total = sum(sums)
     if letters.over is not None:
         sums, total = letters.over.min_mean_scaled(np.eye(len(sums), dtype=object))
     return tuple(Fraction(int(one), int(total)) for one in sums)
@@ -160,7 +171,8 @@ class LeakingMass:
         Raises:
             PrivacyError: the letters take three dimensions.
         """
-        noise, letters = self.noise, self.letters
+        noise = self.noise
+        letters = self.letters
         points = round_to_grid(letters.points, noise.grid_step)
         # without noise values are released as they are, wherever the two are
         places = noise.reduce_points(points) if noise.scale else np.array([[-1.0], [1.0]])
@@ -174,10 +186,12 @@ class LeakingMass:
         if places.shape == (2, 1):
             # of noise so small no float reveals more than of none
             scale = max(2 * (noise.scale / float(np.ptp(places))), 1e-3)
-            found = PairFailure(replace(noise, scale=scale), self.epsilon).find_supremum(letters)
+            pair = PairFailure(replace(noise, scale=scale), self.epsilon)
+            found = pair.find_supremum(letters)
         elif places.shape[1] == 1:
             column = np.ones((len(places), 1))
-            found = letters.max_mean(self.bound_on_lines(places[:, 0], 0 * column, column)[:, 0])
+            masses = self.bound_on_lines(places[:, 0], 0 * column, column)
+            found = letters.max_mean(masses[:, 0])
         else:
             found = self.integrate_over_lines(*places.T)
         if not noise.scale:
@@ -194,7 +208,8 @@ class LeakingMass:
             across: (N,) first coordinates of the letters.
             line: (N,) second ones.
         """
-        noise, letters = self.noise, self.letters
+        noise = self.noise
+        letters = self.letters
 
         def bound_across(places: FloatArray, weights: FloatArray) -> FloatArray:
             offsets = noise.compute_log_likelihoods(places, across)
@@ -225,10 +240,12 @@ class LeakingMass:
             offsets: (N, K) logarithms of the likelihoods across, up to a number for each line.
             weights: (N, K) by which probabilities on each line are multiplied.
         """
-        noise, letters = self.noise, self.letters
+        noise = self.noise
+        letters = self.letters
         # a mean that is the limit but for rounding counts as below it
         limit = math.exp(-self.epsilon) * (1 + 1e-13)
-        edges, lines = noise.make_edges(line), offsets.shape[1]
+        edges = noise.make_edges(line)
+        lines = offsets.shape[1]
         cells = np.tile(np.array([edges[:-1], edges[1:]]), lines)
         at = np.repeat(np.arange(lines), len(edges) - 1)
         found = np.zeros((lines, len(line)))
@@ -245,12 +262,15 @@ class LeakingMass:
             least = np.minimum(start, end)
             most = np.maximum(start, np.minimum(end - likeliest, 0.0))
             inside = letters.min_mean(np.exp(most)) < limit
-            halved = (letters.min_mean(np.exp(least)) < limit) & ~inside
+            may_leak = letters.min_mean(np.exp(least)) < limit
+            halved = may_leak & ~inside
             if noise.power == 2:
                 inside, halved = self._decide_by_convexity(start, end, inside, halved, limit)
-            masses = (noise.compute_cell_masses(cells[0], cells[1], line) * weights[:, at]).T
+            cell_masses = noise.compute_cell_masses(cells[0], cells[1], line)
+            masses = (cell_masses * weights[:, at]).T
             np.add.at(found, at[inside], masses[inside])
-            cells, at = cells[:, halved], at[halved]
+            cells = cells[:, halved]
+            at = at[halved]
             masses = masses[halved]
             rest = masses.sum(axis=0)
             if rest.max() < 1e-15 or len(at) > 200_000:
@@ -276,13 +296,16 @@ class LeakingMass:
             halved: (K,) those that are undecided.
             limit: the least mean below which an outcome leaks more.
         """
-        chosen = np.flatnonzero(halved & (start.argmax(axis=0) == end.argmax(axis=0)))
-        low, high = start[:, chosen], end[:, chosen]
-        means = [self.letters.min_mean(np.exp(one)) for one in (low, high)]
+        has_one_likeliest = start.argmax(axis=0) == end.argmax(axis=0)
+        chosen = np.flatnonzero(halved & has_one_likeliest)
+        low = start[:, chosen]
+        high = end[:, chosen]
+        min_mean = self.letters.min_mean
+        means = [min_mean(np.exp(one)) for one in (low, high)]
         # of one prior the mean is convex, too
         leak = (np.max(means, axis=0) < limit) & (self.letters.over is None)
         bounds = bound_exponentials((low + high) / 2, (high - low) / 2)
-        least = np.min([self.letters.min_mean(np.exp(one)) for one in bounds], axis=0)
+        least = np.min([min_mean(np.exp(one)) for one in bounds], axis=0)
         inside[chosen[leak]] = True
         halved[chosen[leak | (least >= limit)]] = False
         return inside, halved

@@ -159,14 +159,17 @@ class PlacedLetters:
             lost = -np.expm1(-exponents) * (1 + 4 * UNIT)
             kept = np.exp(-exponents) * (1 - 4 * UNIT)
         if self.over is None:
-            most, least = self.prior.pmf @ lost, self.prior.pmf @ kept
+            most = self.prior.pmf @ lost
+            least = self.prior.pmf @ kept
         else:
             # the smaller of two parts of one has all digits, and makes the other an integer, too
             parts, whole = integers_over_common_denominator(np.minimum(lost, kept))
             found, total = self.over.min_mean_scaled(np.where(lost < kept, whole - parts, parts))
-            sums, every = np.array(found, dtype=object), int(total) * whole
+            sums = np.array(found, dtype=object)
+            every = int(total) * whole
             # quotients of integers are rounded once
-            most, least = (np.asarray(one / every, float) for one in (every - sums, sums))
+            most = np.asarray((every - sums) / every, float)
+            least = np.asarray(sums / every, float)
         rounding = (len(exponents) + 8) * UNIT
         # at least 1 over the least mean: most and least add up to 1 or more
         bounds = log_quotient(least * (1 - rounding), most * (1 + rounding)) * (1 + 4 * UNIT)

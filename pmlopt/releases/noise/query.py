@@ -115,7 +115,8 @@ class QueryNoise:
 
     def letter_levels(self, prior: PriorLike, over: PriorSet | None = None) -> dict[Label, float]:
         """Return what all answers together leak of one record at most, for each letter that it may have."""
-        law, size = as_prior(prior), len(self.tables[0])
+        law = as_prior(prior)
+        size = len(self.tables[0])
         if law.size != size:
             raise PrivacyError(f"the prior has {law.size} letters, and the differences {size}")
         exponents = np.zeros((size, size))

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from pmlopt.core.lazy_imports import optimize
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, check_integer
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Labels, check_integer
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError
 from pmlopt.programs.linear.certificate import AffineConstraint
@@ -46,8 +46,10 @@ def list_ptable_rows(mechanism: MechanismLike) -> list[tuple[int, int, float, in
         (1, 2, 0.25, 1, 0.75, 1.0)
     """
     m = as_mechanism(mechanism)
-    counts, released = _read_counts(m.inputs, "inputs"), _read_counts(m.outputs, "outputs")
-    order, rows = np.argsort(released), []
+    counts = _read_counts(m.inputs, "inputs")
+    released = _read_counts(m.outputs, "outputs")
+    order = np.argsort(released)
+    rows = []
     for place in np.argsort(counts).tolist():
         chances = m.matrix[place, order]
         ends = np.cumsum(chances)
@@ -55,7 +57,8 @@ def list_ptable_rows(mechanism: MechanismLike) -> list[tuple[int, int, float, in
             0.0, np.where(np.arange(len(ends)) < np.flatnonzero(chances)[-1], ends, 1.0)
         )
         for column in np.flatnonzero(chances).tolist():
-            count, new = int(counts[place]), int(released[order[column]])
+            count = int(counts[place])
+            new = int(released[order[column]])
             ends_here = float(ends[column]), float(ends[column + 1])
             rows.append((count, new, float(chances[column]), new - count, *ends_here))
     return rows
@@ -154,10 +157,11 @@ def compute_noise_moments(mechanism: MechanismLike) -> tuple[FloatArray, FloatAr
         ([0.0], [0.5])
     """
     m = as_mechanism(mechanism)
-    counts, released = _read_counts(m.inputs, "inputs"), _read_counts(m.outputs, "outputs")
+    counts = _read_counts(m.inputs, "inputs")
+    released = _read_counts(m.outputs, "outputs")
     noise = (released[None, :] - counts[:, None]).astype(float)
     bias = (m.matrix * noise).sum(axis=1)
-    return bias, np.asarray((m.matrix * (noise - bias[:, None]) ** 2).sum(axis=1))
+    return bias, (m.matrix * (noise - bias[:, None]) ** 2).sum(axis=1)
 
 
 def add_zero_row(mechanism: MechanismLike) -> Mechanism:
@@ -173,9 +177,11 @@ def add_zero_row(mechanism: MechanismLike) -> Mechanism:
     _read_counts(m.inputs, "inputs")
     if 0 in m.inputs:
         return m
-    matrix, outputs = m.matrix, m.outputs
+    matrix = m.matrix
+    outputs = m.outputs
     if 0 not in outputs:
-        matrix, outputs = np.column_stack([np.zeros(len(matrix)), matrix]), (0, *outputs)
+        matrix = np.column_stack([np.zeros(len(matrix)), matrix])
+        outputs = (0, *outputs)
     row = np.array([float(output == 0) for output in outputs])
     return Mechanism(np.vstack([matrix, row]), (*m.inputs, 0), tuple(outputs))
 
@@ -224,9 +230,13 @@ def _find_integer_row(
 ) -> FloatArray | None:
     """Find the nearest integer row that satisfies the constraints; None where the search fails."""
     support = np.flatnonzero(target)
-    size, wanted = len(support), target[support] * keys
+    size = len(support)
+    wanted = target[support] * keys
     unit = np.eye(size)
-    bounded = [optimize.LinearConstraint(np.append(np.ones(size), np.zeros(size)), keys, keys)]
+    # the numbers of the row come first, then their distances from those that are wanted
+    of_row = np.append(np.ones(size), np.zeros(size))
+    upper = np.append(np.full(size, float(keys)), np.full(size, np.inf))
+    bounded = [optimize.LinearConstraint(of_row, keys, keys)]
     for row in rows:
         scale = float(np.abs(row.coefficients[support]).max()) or 1.0
         low, high = row.integer_bounds(keys)
@@ -236,9 +246,9 @@ def _find_integer_row(
     bounded.append(optimize.LinearConstraint(np.hstack([unit, unit]), wanted, np.inf))
     # How long the whole numbers of one row are looked for.
     solved = optimize.milp(
-        np.append(np.zeros(size), np.ones(size)),  # the distance, entry by entry
-        integrality=np.append(np.ones(size), np.zeros(size)),
-        bounds=optimize.Bounds(0, np.append(np.full(size, float(keys)), np.full(size, np.inf))),
+        1 - of_row,
+        integrality=of_row,
+        bounds=optimize.Bounds(0, upper),
         constraints=bounded,
         options={"time_limit": 10.0},
     )
@@ -248,7 +258,7 @@ def _find_integer_row(
     found[support] = np.rint(solved.x[:size])
     if found.sum() != keys or not all(row.is_met_by(found / keys) for row in rows):
         return None
-    return np.asarray(found / keys)
+    return found / keys
 
 
 def list_key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, int]]:
@@ -297,7 +307,7 @@ def _check_keys(keys: int, counts: int) -> int:
     return number
 
 
-def _read_counts(labels: tuple[Label, ...], what: str) -> IntArray:
+def _read_counts(labels: Labels, what: str) -> IntArray:
     """Validate labels as integer counts."""
     for label in labels:
         if not isinstance(label, int | np.integer) or isinstance(label, bool):

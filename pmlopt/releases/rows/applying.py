@@ -124,7 +124,10 @@ class _RowDrawer:
         watch: Callable[[TableBatch, Sequence[IntArray]], None] | None = None,
         released: Callable[[TableBatch, Sequence[IntArray]], None] | None = None,
     ) -> None:
-        self.table, self._bits, self._watch, self._released = table, bits, watch, released
+        self.table = table
+        self._bits = bits
+        self._watch = watch
+        self._released = released
         self.work = _start_mechanisms(table, releases, keep, drop_missing)
         self.applied = ApplyResult(
             kept=[one.name for one in self.work.columns if one.place is not None]
@@ -271,22 +274,24 @@ def apply_folder(
             draft.keep_file(name, done)
             if progress is not None:
                 progress(done.rows + done.dropped)
-        rows, dropped = (
-            sum(getattr(one, what) for one in draft.finished.values())
-            for what in ("rows", "dropped")
-        )
+        rows = sum(one.rows for one in draft.finished.values())
+        dropped = sum(one.dropped for one in draft.finished.values())
         read_from = {name: one.source for name, one in draft.finished.items()}
-        whole, finished = draft.whole, dict(sorted(draft.finished.items()))
+        whole = draft.whole
+        finished = dict(sorted(draft.finished.items()))
         if not keep_order:
             whole = draft.run / "parts"
             finished = _write_parts(work, groups, sources, draft, whole, executor)
         if about is not None:
             told = {
-                **about, "random": "the operating system" if seed is None else "a seed, for tests only",
+                **about,
+                "random": "the operating system" if seed is None else "a seed, for tests only",
                 "order": "that of the data" if keep_order else "random",
-                "kept": kept, "rows": rows, "dropped": dropped,
+                "kept": kept,
+                "rows": rows,
+                "dropped": dropped,
                 "files": {name: one.to_published() for name, one in finished.items()},
-            }  # fmt: skip
+            }
             disk.atomic_write(whole / SUMMARY, disk.encode_json_bytes(told))
         with report_os_errors(target, "cannot be made"):
             publish_new(whole, Path(target).absolute())
@@ -332,9 +337,14 @@ class _FolderWork:
         with open_table(source, may_be_empty=True) as table:
             if self.parts is None:
                 done = apply_columns(
-                    table, self.releases, target, keep=self.keep, drop_missing=self.drop_missing,
-                    seed=[*bits, order], keep_order=True,
-                )  # fmt: skip
+                    table,
+                    self.releases,
+                    target,
+                    keep=self.keep,
+                    drop_missing=self.drop_missing,
+                    seed=[*bits, order],
+                    keep_order=True,
+                )
             else:
                 draws = _RowDrawer(table, self.releases, self.keep, self.drop_missing, bits)
                 done = _write_buckets(draws, target, self.parts[name], order)
@@ -408,7 +418,8 @@ class _CountedBatches:
     """An iterator of record batches that counts rows."""
 
     def __init__(self, batches: Iterable[Any]) -> None:
-        self._batches, self.rows = batches, 0
+        self._batches = batches
+        self.rows = 0
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self._batches:
@@ -421,7 +432,8 @@ def _write_buckets(draws: _RowDrawer, target: Path, buckets: int, bits: RandomBi
     with disk.atomic_file(target) as stream:
         # makes rows, and writes none
         sink = ParquetSink(io.BytesIO(), draws.work.columns, draws.table)
-        file, held = BucketFile(stream, sink.plain), SortedRows(buckets)
+        file = BucketFile(stream, sink.plain)
+        held = SortedRows(buckets)
         for rows in draws.draw_rows(sink):
             bounds = np.full(rows.num_rows, buckets, dtype=np.uint64)
             held.add_batch(rows, bits.draw_all_below(bounds).astype(np.int64))

@@ -15,7 +15,14 @@ import numpy as np
 from pmlopt.core.frames import is_absent
 from pmlopt.core.lazy_imports import pyarrow
 from pmlopt.core.near_labels import describe_difference
-from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label, abbreviate, make_label_key
+from pmlopt.core.numbers.arrays import (
+    BoolArray,
+    IntArray,
+    Label,
+    Labels,
+    abbreviate,
+    make_label_key,
+)
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, RowSampler, SystemBits, make_key
 from pmlopt.errors import InputError, MechanismError
@@ -275,7 +282,8 @@ class BatchRelease:
         """Build the releaser and output schema for an input schema."""
         schema = schema.remove_metadata()  # with those of pandas, pyarrow below 22 cannot hash it
         if schema not in self._releasers_by_schema:
-            kept, dropped = self.keep, self.drop_missing
+            kept = self.keep
+            dropped = self.drop_missing
             table = ColumnReleaser(
                 self.releases,
                 schema.names,
@@ -311,7 +319,7 @@ class BatchRelease:
         }
 
 
-def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechanism:
+def by_history(mechanisms: Mapping[Labels, MechanismLike]) -> Mechanism:
     """Build a mechanism whose inputs are (release history, letter) tuples.
 
     With it an engine releases a further wave of a ledger or a stream: it groups people by what was released
@@ -361,7 +369,9 @@ class _ColumnStep:
         typed: bool,
         drop_missing: bool,
     ) -> None:
-        self.release, self._where, self._drop_missing = release, where, drop_missing
+        self.release = release
+        self._where = where
+        self._drop_missing = drop_missing
         self.places = [find_column(names, column, where) for column in release.columns]
         self._known = _index_inputs(release, typed=typed)
         self._rows: dict[tuple[Any, ...], int] = {}
@@ -375,7 +385,7 @@ class _ColumnStep:
         """Encode a batch as (size,) matrix row indices, or `_LEFT_OUT` or `_UNKNOWN`."""
         values, codes = find_tuples(batch, self.places)
         rows = np.array([self._find_row(value) for value in values], dtype=np.int64)
-        return np.asarray(rows[codes])
+        return rows[codes]
 
     def _find_row(self, value: tuple[Any, ...]) -> int:
         """Look up a value's matrix row, cached by value and type (True equals 1)."""
@@ -416,7 +426,8 @@ def _index_inputs(release: ColumnRelease, *, typed: bool) -> dict[Label, int]:
 
     Cells of a CSV file are text, and all inputs must then read differently.
     """
-    inputs, count = release.mechanism.inputs, len(release.columns)
+    inputs = release.mechanism.inputs
+    count = len(release.columns)
     tuples = [label if isinstance(label, tuple) and count > 1 else (label,) for label in inputs]
     odd = [label for label, parts in zip(inputs, tuples, strict=True) if len(parts) != count]
     if odd:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from pmlopt.core.files import disk
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, abbreviate
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels, abbreviate
 from pmlopt.core.records.converters import to_plain
 from pmlopt.core.records.fields import Record, Shape
 from pmlopt.core.records.record import parse_json, read_record
@@ -38,7 +38,7 @@ class StreamsFile(Record):
 
     first: StreamDeclaration
     before: Annotated[IntArray, Shape("K")]
-    told: tuple[Label, ...]
+    told: Labels
     emitted: Annotated[FloatArray, Shape("K", "states")]
     people: tuple[tuple[Label, int], ...]
 
@@ -92,7 +92,7 @@ class Streams:
         self._told: list[tuple[Label, FloatArray]] = []
 
     @property
-    def people(self) -> tuple[Label, ...]:
+    def people(self) -> Labels:
         """Return the people with releases, in the order of their first one."""
         return tuple(self._place)
 

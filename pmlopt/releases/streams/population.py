@@ -19,6 +19,7 @@ from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
+    Labels,
     check_labels_of_size,
     select_labels,
     to_label_array,
@@ -71,11 +72,18 @@ class _HistoryBeliefs:
         Raises:
             ValueError: an array has another shape, or a number that none can have.
         """
-        groups, pairs = len(self.law), len(self.times)
+        groups = len(self.law)
+        pairs = len(self.times)
         shapes = {
-            "prior": (states,), "law": (groups, states), "times": (pairs,), "states": (pairs,),
-            "over": (groups, pairs, states), "settled": (groups,), "level": (groups,), "place": (people,),
-        }  # fmt: skip
+            "prior": (states,),
+            "law": (groups, states),
+            "times": (pairs,),
+            "states": (pairs,),
+            "over": (groups, pairs, states),
+            "settled": (groups,),
+            "level": (groups,),
+            "place": (people,),
+        }
         for name, shape in shapes.items():
             array = getattr(self, name)
             if array.shape != shape:
@@ -124,7 +132,8 @@ class _ReleasePlan:
 
     def compute_likelihoods(self, histories: IntArray, columns: IntArray) -> FloatArray:
         """Return the (K, N) output likelihoods by state for histories and output columns."""
-        group, share = self.group[histories], self.shares[histories, None]
+        group = self.group[histories]
+        share = self.shares[histories, None]
         return (
             share * self.matrices[group, :, columns]
             + (1 - share) * self.laws[group, columns][:, None]
@@ -176,13 +185,21 @@ class StreamPopulation:
             raise PrivacyError(
                 f"there are {len(self.names)} people and {designs} designs: give one or more of each"
             )
-        self._first, self._designs = first.copy(), designs
+        self._first = first.copy()
+        self._designs = designs
         n = first.chain.size
         none = np.zeros(0, dtype=np.int64)
         self._histories = _HistoryBeliefs(
-            1, first.chain.initial, first.chain.initial[None], none, none, np.zeros((1, 0, n)),
-            np.zeros(1), np.ones(1), np.zeros(len(self.names), dtype=np.int64),
-        ).add_present_values(first.privacy.epsilon)  # fmt: skip
+            1,
+            first.chain.initial,
+            first.chain.initial[None],
+            none,
+            none,
+            np.zeros((1, 0, n)),
+            np.zeros(1),
+            np.ones(1),
+            np.zeros(len(self.names), dtype=np.int64),
+        ).add_present_values(first.privacy.epsilon)
         self._told: list[IntArray] = []
         self._plan: _ReleasePlan | None = None
 
@@ -209,7 +226,7 @@ class StreamPopulation:
     @property
     def levels(self) -> FloatArray:
         """Return the (people,) leakage about each person, in nats."""
-        return np.asarray(np.log(self._histories.level)[self._histories.place])
+        return np.log(self._histories.level)[self._histories.place]
 
     @property
     def levels_by_name(self) -> dict[Label, float]:
@@ -226,7 +243,7 @@ class StreamPopulation:
         """Return the largest leakage about any person, in nats."""
         return float(np.log(self._histories.level.max()))
 
-    def history(self, person: int) -> tuple[Label, ...]:
+    def history(self, person: int) -> Labels:
         """Return the released outputs of a person."""
         return tuple(self._first.outputs[int(column[person])] for column in self._told)
 
@@ -256,7 +273,7 @@ class StreamPopulation:
                 )
             told = self.release([states[who] for who in self.names], seed)
             return dict(zip(self.names, told.tolist(), strict=True))
-        rows = np.asarray(find_rows(self.chain.labels, states))
+        rows = find_rows(self.chain.labels, states)
         if len(rows) != self.people:
             raise MechanismError(
                 f"{pluralize(len(rows), 'state')} for {pluralize(self.people, 'person', 'people')}: "
@@ -295,7 +312,8 @@ class StreamPopulation:
 
     def mechanism(self, person: int) -> Mechanism:
         """Return a person's mechanism for the next release, on possible states."""
-        plan, history = self._plan_release(), self._histories.place[person : person + 1]
+        plan = self._plan_release()
+        history = self._histories.place[person : person + 1]
         # (M,) all outputs after the same history, so each is one column of the mechanism
         every = np.arange(len(self._first.outputs))
         matrix = plan.compute_likelihoods(np.repeat(history, len(every)), every).T
@@ -342,14 +360,13 @@ class StreamPopulation:
         )
         try:
             first = read_record(StreamDeclaration, about["first"], "first", Context(room=size))
-            told, names = arrays.pop("told"), about.get("people")
+            told = arrays.pop("told")
+            names = about.get("people")
             # by the people whose histories the file holds: an array without rows claims any number
             if told.ndim != 2 or arrays["place"].shape != told.shape[1:]:
                 raise ValueError(f"its outputs are of the shape {told.shape}")
             # people without names have none
-            people = (
-                told.shape[1] if names is None else read_record(tuple[Label, ...], names, "people")
-            )
+            people = told.shape[1] if names is None else read_record(Labels, names, "people")
             population = cls(first.make_stream(), people, int(about["designs"]))
             begun = population._histories
             for name, array in arrays.items():
@@ -443,7 +460,8 @@ class StreamPopulation:
         from pmlopt.programs.designs import design
         from pmlopt.programs.solving import solve
 
-        now, first = self._histories, self._first
+        now = self._histories
+        first = self._first
         weights = np.bincount(now.place, minlength=len(now.law))[own].astype(float)
         weights /= weights.sum()
         law = weights @ now.law[own]
@@ -451,13 +469,24 @@ class StreamPopulation:
         apart = np.tensordot(weights, (now.over[own] - over) ** 2, 1) ** 0.5
         # Of what a bound leaves to a constant, how much a design is stricter at most.
         # It is stricter than for the group's mean by two standard deviations among its histories.
-        more, room = 2.0 * apart, -0.8 * over.sum(axis=1)
+        more = 2.0 * apart
+        room = -0.8 * over.sum(axis=1)
         # the margin must leave a constant output feasible, else the design has no solution
         over += more * np.minimum(1.0, room / np.maximum(more.sum(axis=1), 1e-300))[:, None]
         belief = BoundedBelief(
-            first.chain, first.privacy.epsilon, now.time, law, law, (1.0, 1.0), np.stack([now.prior] * 2),
-            now.times, now.states, over, over.sum(axis=1), -math.inf,
-        )  # fmt: skip
+            first.chain,
+            first.privacy.epsilon,
+            now.time,
+            law,
+            law,
+            (1.0, 1.0),
+            np.stack([now.prior] * 2),
+            now.times,
+            now.states,
+            over,
+            over.sum(axis=1),
+            -math.inf,
+        )
         # states that cannot be would be letters of probability 0, which a prior does not allow
         possible = np.flatnonzero(law > 0)
         utility = first.restrict_utility(law > 0)
@@ -471,11 +500,14 @@ class StreamPopulation:
 
     def _max_weights(self, group: IntArray, matrices: FloatArray, laws: FloatArray) -> FloatArray:
         """Compute the (H,) largest mixing weights of a design that keep each history's bounds."""
-        now, epsilon = self._histories, self._first.privacy.epsilon
-        cap, shares = self._first.get_cap(now.time), np.ones(len(now.law))
+        now = self._histories
+        epsilon = self._first.privacy.epsilon
+        cap = self._first.get_cap(now.time)
+        shares = np.ones(len(now.law))
         for k, (matrix, output_law) in enumerate(zip(matrices, laws, strict=True)):
             for rows in _split_chunks(np.flatnonzero(group == k)):
-                over, law = now.over[rows], now.law[rows]
+                over = now.over[rows]
+                law = now.law[rows]
                 ends = over.sum(axis=2)
                 lifts = math.exp(epsilon) + ends
                 with np.errstate(divide="ignore"):
@@ -499,7 +531,9 @@ class StreamPopulation:
         self, before: IntArray, emits: FloatArray, place: IntArray
     ) -> _HistoryBeliefs:
         """Update the histories by output likelihoods to the next time step."""
-        now, chain, factor = self._histories, self.chain, math.exp(self._first.privacy.epsilon)
+        now = self._histories
+        chain = self.chain
+        factor = math.exp(self._first.privacy.epsilon)
         ended = chain.steps == now.time
         kernel = np.zeros((chain.size, chain.size)) if ended else chain.kernel(now.time)
         # Bayes: the chance of the output in each state over its chance under the belief
@@ -508,7 +542,8 @@ class StreamPopulation:
         sums = law.sum(axis=1, keepdims=True)
         law = law if ended else law / sums
         over = np.empty((len(before), *now.over.shape[1:]))
-        most, ends = np.empty(len(before)), np.empty(over.shape[:2])
+        most = np.empty(len(before))
+        ends = np.empty(over.shape[:2])
         for rows in _split_chunks(np.arange(len(before))):
             own = now.over[before[rows]] * ratios[rows, None, :]
             most[rows] = factor + own.sum(axis=2).max(axis=1)
@@ -521,10 +556,17 @@ class StreamPopulation:
         done = (ends <= factor * (1 + 1e-14)).all(axis=0) & (now.times <= now.time - 8)
         settled = np.maximum(now.settled[before], ends[:, done].max(axis=1, initial=0.0))
         moved = replace(
-            now, time=now.time + 1, prior=now.prior @ kernel, law=law, times=now.times[~done],
-            states=now.states[~done], over=over[:, ~done] if done.any() else over, settled=settled,
-            level=np.maximum(most, np.minimum(settled, factor)), place=place,
-        )  # fmt: skip
+            now,
+            time=now.time + 1,
+            prior=now.prior @ kernel,
+            law=law,
+            times=now.times[~done],
+            states=now.states[~done],
+            over=over[:, ~done] if done.any() else over,
+            settled=settled,
+            level=np.maximum(most, np.minimum(settled, factor)),
+            place=place,
+        )
         return moved if ended else moved.add_present_values(self._first.privacy.epsilon)
 
 

@@ -1,6 +1,7 @@
 """Mehrotra's predictor-corrector method on a design in column blocks.
 
-Source: S. Mehrotra, SIAM J. Optim. 2 (1992).
+Sources: S. Mehrotra, SIAM J. Optim. 2 (1992); for the corrections of large systems J. Gondzio, Comput. Optim.
+Appl. 6 (1996).
 """
 
 from __future__ import annotations
@@ -28,6 +29,14 @@ from pmlopt.solvers.structured.newton import NewtonSystem, build_newton_system
 
 SHORT_STEP, MAX_SHORT_STEPS = 1e-3, 5
 """Steps shorter than this are no progress; after so many in a row the method ends."""
+
+
+STEP_SHARE = 0.999
+"""A step goes so far on the way to the boundary."""
+
+MIN_CENTRED_ORDER, CENTRED_STEP_SHARE, CENTRED_DETOUR = 600, 0.99, 0.3
+"""Systems of this order cost so much to factor that a further solve, which makes the steps longer, pays: how
+far they go then, and by how much longer the step is at whose end it looks."""
 
 
 MIN_SINGLE_PRECISION_ENTRIES = 5_000
@@ -290,22 +299,59 @@ def _find_stop_reason(iteration: int, idle: int, deadline: Deadline) -> str:
 def _step_once(newton: NewtonSystem) -> tuple[Iterate, float]:
     """Take one predictor-corrector step; return the new point and the shorter step length."""
     at = newton.at
+    target, wanted = _predict_products(newton)
+    step = newton.compute_step(wanted)
+    lengths = at.max_step_lengths(step)
+    share = STEP_SHARE
+    if newton.order >= MIN_CENTRED_ORDER:
+        share = CENTRED_STEP_SHARE
+        centred = newton.compute_step(_center_products(at, step, lengths, target, wanted))
+        longer = at.max_step_lengths(centred)
+        if sum(longer) > sum(lengths):
+            step, lengths = centred, longer
+    primal, dual = (length if length == 1 else share * length for length in lengths)
+    return at.move_along(step, primal, dual), min(primal, dual)
+
+
+def _predict_products(newton: NewtonSystem) -> tuple[float, NamedArrays]:
+    """Return the target of the complementarity products, and how each is wanted, by Mehrotra's predictor."""
+    at = newton.at
     now = at.slack_products
     pairs = sum(product.size for product in now.values()) - newton.task.absent_slack_count
     gap = at.duality_gap
     # the predictor: a pure Newton step shows how much of the gap can go
     step = newton.compute_step()
-    primal, dual = at.max_step_lengths(step)
+    after = at.duality_gap_after(step, *at.max_step_lengths(step))
     # Mehrotra's exponent 3 takes a quarter more iterations here
-    target = gap / pairs * (at.duality_gap_after(step, primal, dual) / gap) ** 4
+    target = gap / pairs * (after / gap) ** 4
     wanted: NamedArrays = {}
     for name, product in now.items():
         # the second-order term that the linearisation left out
         change = step.slacks[name] * step.duals[name]
         change += product
         wanted[name] = np.subtract(target, change, out=change)
-    step = newton.compute_step(wanted)
-    primal, dual = at.max_step_lengths(step)
-    # a step goes 99.9 % of the way to the boundary
-    primal, dual = (length if length == 1 else 0.999 * length for length in (primal, dual))
-    return at.move_along(step, primal, dual), min(primal, dual)
+    return target, wanted
+
+
+def _center_products(
+    at: Iterate,
+    step: Iterate,
+    lengths: tuple[float, float],
+    target: float,
+    wanted: NamedArrays,
+) -> NamedArrays:
+    """Return the products to want so that those far from the target after a longer step come back to it.
+
+    Gondzio's correction: products at the end of a step that is longer by CENTRED_DETOUR are wanted within a
+    tenth and ten times the target.
+    """
+    primal, dual = (min(1.0, length + CENTRED_DETOUR) for length in lengths)
+    centred: NamedArrays = {}
+    for name, want in wanted.items():
+        product = at.slacks[name] + primal * step.slacks[name]
+        product *= at.duals[name] + dual * step.duals[name]
+        change = np.clip(product, 0.1 * target, 10 * target)
+        change -= product
+        # a large product would turn the step: it is lowered by no more than this
+        centred[name] = want + np.maximum(change, -10 * target, out=change)
+    return centred

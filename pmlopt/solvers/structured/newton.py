@@ -57,6 +57,11 @@ class NewtonSystem:
         self._factor_system()
         self._compute_residuals()
 
+    @property
+    def order(self) -> int:
+        """Return the number of equations that are factored as a dense system."""
+        return len(self.factor[1])
+
     # ------------------------------------------------------------ elimination
 
     def _eliminate_entries(self) -> None:
@@ -512,6 +517,11 @@ class NewtonSystemByOutputs(NewtonSystem):
         cross -= self.shared.T @ self.pushed
         square += self.pushed.T @ self.pushed
         self.both, self.cross, self.square = both, cross, square
+
+    @property
+    def order(self) -> int:
+        """Return the number of equations that are factored as dense systems."""
+        return len(self.of_scalars[1]) + len(self.factor[1])
 
     def _factor_system(self) -> None:
         """Factor the remaining systems: scalars u, then the total t."""

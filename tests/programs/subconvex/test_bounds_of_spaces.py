@@ -18,9 +18,8 @@ from pmlopt.programs.subconvex import column_spaces, columns, relaxations, split
 from pmlopt.programs.subconvex.ball_pricing import BallPricer
 from pmlopt.programs.subconvex.column_spaces import ColumnSpace
 from pmlopt.programs.subconvex.columns import ColumnFamily, ColumnUtility, DenseBatch
-from pmlopt.programs.subconvex.relaxations import bound_staircases
+from pmlopt.programs.subconvex.relaxations import ChordBound, bound_staircases
 from pmlopt.programs.subconvex.split_pricing import (
-    ChordBound,
     NestedPricer,
     SplitPricer,
     build_split_families,

@@ -13,7 +13,8 @@ from pmlopt.model.uncertainty.columns import ColumnCone
 from pmlopt.model.utility import MutualInformation
 from pmlopt.programs.subconvex.columns import ColumnUtility, DenseBatch
 from pmlopt.programs.subconvex.prior_cuts import _CutRounds
-from pmlopt.programs.subconvex.split_pricing import ChordBound, NestedPricer, SplitPricer
+from pmlopt.programs.subconvex.relaxations import ChordBound
+from pmlopt.programs.subconvex.split_pricing import NestedPricer, SplitPricer
 
 P = np.array([0.1, 0.12, 0.18, 0.25, 0.35])
 KERNEL = ColumnUtility(P, MutualInformation().phi)

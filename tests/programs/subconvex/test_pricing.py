@@ -37,10 +37,8 @@ from pmlopt.programs.subconvex.columns import (
 )
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.relaxations import bound_family, find_closed_multipliers
-from pmlopt.programs.subconvex.search_pricing import (
-    SearchPricer,
-    build_columns_near_capacity,
-)
+from pmlopt.programs.subconvex.search_pricing import SearchPricer
+from pmlopt.programs.subconvex.subset_cores import build_columns_near_capacity
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, list_vertices
 
 

@@ -27,18 +27,18 @@ from pmlopt.programs.subconvex.columns import (
     ColumnUtility,
     PricingResult,
 )
-from pmlopt.programs.subconvex.relaxations import FractionalKnapsack, bound_staircases
-from pmlopt.programs.subconvex.search_pricing import (
-    SubsetCore,
-    _LetterBudgets,
-    build_columns_near_capacity,
-    build_random_sets,
-)
+from pmlopt.programs.subconvex.relaxations import ChordBound, FractionalKnapsack, bound_staircases
+from pmlopt.programs.subconvex.search_pricing import _LetterBudgets
 from pmlopt.programs.subconvex.split_pricing import (
     SplitPricer,
     SplitRelaxation,
     build_split_families,
     solve_relaxed_column,
+)
+from pmlopt.programs.subconvex.subset_cores import (
+    SubsetCore,
+    build_columns_near_capacity,
+    build_random_sets,
 )
 from pmlopt.programs.subconvex.tangents import TangentPricer
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
@@ -368,7 +368,7 @@ def test_cells_close_in_on_the_best_relaxed_column(monkeypatch: pytest.MonkeyPat
         0.1 * np.random.default_rng(4).normal(size=5),
     )
     cone = cones()[0]
-    largest = float(split_pricing.ChordBound(kernel, cone).caps.max())
+    largest = float(ChordBound(kernel, cone).caps.max())
     [split] = build_split_families(cone)
     cells = split_pricing._CellRefinement(kernel, split, rho, largest)
     bound = cells.refine(-math.inf, 0.05)
@@ -391,7 +391,7 @@ def test_the_largest_entries_and_the_chords_bound_every_column() -> None:
     for cone in cones():
         listed = cone.extreme_columns(P, 10**5)
         assert listed is not None
-        chords = split_pricing.ChordBound(kernel, cone)
+        chords = ChordBound(kernel, cone)
         assert chords.caps == pytest.approx(listed.max(axis=1), rel=1e-7)
         for seed in range(3):
             rho = 0.2 * np.random.default_rng(seed).normal(size=5)

@@ -17,13 +17,12 @@ from pmlopt.programs.subconvex.columns import ColumnFamily, ColumnUtility, sort_
 from pmlopt.programs.subconvex.relaxations import FractionalKnapsack, bound_family, bound_staircases
 from pmlopt.programs.subconvex.search_pricing import (
     SearchPricer,
-    SubsetCore,
     _find_sets_within,
     _LetterBudgets,
-    build_random_sets,
     find_columns_above,
     find_staircases_above,
 )
+from pmlopt.programs.subconvex.subset_cores import SubsetCore, build_random_sets
 
 P = np.array([0.1, 0.12, 0.18, 0.25, 0.35])
 KERNEL = ColumnUtility(P, MutualInformation().phi)

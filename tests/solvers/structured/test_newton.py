@@ -47,12 +47,15 @@ def task_at(kind: str, rng: np.random.Generator, n: int, m: int) -> BlockLP:
     return task
 
 
+@pytest.mark.parametrize("is_centred", [False, True])
 @pytest.mark.parametrize("order", [NewtonSystem, NewtonSystemByOutputs])
 @pytest.mark.parametrize("kind", ALL_KINDS)
 def test_thirty_steps_stay_strictly_inside_and_close_the_gap(
-    kind: str, order: type[NewtonSystem]
+    kind: str, order: type[NewtonSystem], is_centred: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To a billionth: steps that were not those of the whole system would take more, or end before."""
+    if is_centred:  # as in large systems
+        monkeypatch.setattr(interior_point, "MIN_CENTRED_ORDER", 0)
     small = (2, 1) if kind in KINDS else (3, 2)
     for shape in ((6, 4), small):
         task = task_at(kind, np.random.default_rng(9), *shape)

@@ -149,13 +149,35 @@ def test_a_step_aims_at_the_same_product_everywhere() -> None:
         return found
 
     spied: Any = SimpleNamespace(at=at, task=task, compute_step=compute_step)
-    interior_point._step_once(spied)
-    (_, first), (wanted, _) = steps
+    aim, wanted = interior_point._predict_products(spied)
+    ((_, first),) = steps
     left = at.duality_gap_after(first, *at.max_step_lengths(first)) / at.duality_gap
     target = at.duality_gap / (2 * (20 - 2)) * left**4
+    assert aim == pytest.approx(target)
     for name, slack in at.slacks.items():
         product = slack * at.duals[name] + first.slacks[name] * first.duals[name]
         assert (wanted[name] + product)[allowed] == pytest.approx(np.full(18, target))
+
+
+def test_a_correction_wants_products_within_a_tenth_and_ten_times_the_target() -> None:
+    """At the end of the longer step; those that are within keep what was wanted of them."""
+    task = task_of(PML(0.8))
+    system = NewtonSystem(task, build_start(task))
+    target, wanted = interior_point._predict_products(system)
+    step = system.compute_step(wanted)
+    lengths = (0.2, 0.4)
+    centred = interior_point._center_products(system.at, step, lengths, target, wanted)
+    changed = 0
+    for name, slack in system.at.slacks.items():
+        end = (slack + 0.5 * step.slacks[name]) * (system.at.duals[name] + 0.7 * step.duals[name])
+        change = centred[name] - wanted[name]
+        inside = (end >= 0.1 * target) & (end <= 10 * target)
+        assert (change[inside] == 0).all()
+        assert (change[end < 0.1 * target] > 0).all()
+        assert (change[end > 10 * target] < 0).all()
+        assert change.min() >= -10 * target * (1 + 1e-9)  # the difference is rounded
+        changed += int((~inside).sum())
+    assert changed  # else the law says nothing
 
 
 @pytest.mark.parametrize("kind", ["hull", "maximal leakage"])
