@@ -73,6 +73,13 @@ def _letters(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if not row["kind"].startswith(counted_in_records)]
 
 
+GROWTH_INSTANCES = {
+    "mutual information": "mutual information, 20,000 counts",
+    "least leakage": r"least leakage, loss \|i-j\|",
+}
+"""Kinds of benchmarks/growth.py with another instance than random probabilities and gains."""
+
+
 def show_growth(rows: Sequence[Row]) -> Table:
     """Show seconds by the number of letters, the exponent, and the largest peak of memory."""
     head, *lines = spread_sizes(_letters(rows), "seconds", size="size")
@@ -80,7 +87,10 @@ def show_growth(rows: Sequence[Row]) -> Table:
     peaks: dict[str, int] = {}
     for row in rows:
         peaks[row["kind"]] = max(peaks.get(row["kind"], 0), int(row["peak [MiB]"]))
-    more = [[*line, last.get(line[0], ""), str(peaks[line[0]])] for line in lines]
+    more = [
+        [GROWTH_INSTANCES.get(kind, kind), *seconds, last.get(kind, ""), str(peaks[kind])]
+        for kind, *seconds in lines
+    ]
     return [[*head, "exponent", "largest peak [MiB]"], *more]
 
 
@@ -199,7 +209,7 @@ def read_facts(path: str) -> Facts | None:
 def describe_run(facts: Facts) -> str:
     """Describe when a run was: its date, clock and load."""
     clock = f" in {facts['clock']} time" if "clock" in facts else ""
-    load = f", load {facts['load']}" if "load" in facts else ""
+    load = f", load average {facts['load']}" if "load" in facts else ""
     return f"Measured on {facts['date']}{clock}{load}"
 
 

@@ -15,6 +15,10 @@ import pytest
 from documents import ROOT
 
 PAGE = ROOT / "docs" / "theorems.md"
+TESTS: dict[str, dict[str, list[str]]] = tomllib.loads(
+    (ROOT / "tests" / "theorems.toml").read_text("utf-8")
+)
+"""The tests of each row, by its table and its first cell."""
 
 
 def first(count: int) -> tuple[str, ...]:
@@ -66,9 +70,24 @@ class Row:
         return re.findall(r"`([^`]+)`", self.cells[column])
 
     @property
+    def tests(self) -> list[str]:
+        """The tests that check it."""
+        number = re.match(r"\[(\d+)\]", self.cells[0])
+        return TESTS[table_name(self.heading)].get(
+            f"Theorem {number[1]}" if number else self.cells[0], []
+        )
+
+    @property
     def results(self) -> list[tuple[str, str]]:
         """The numbers in the first cell, each with its paper."""
         return [(self.heading, place) for place in self.cells[0].split(", ")]
+
+
+def table_name(heading: str) -> str:
+    """The name of a table in tests/theorems.toml."""
+    return {"The theorems of pmlopt in short": "pmlopt", "Proved here": "proved here"}.get(
+        heading, heading
+    )
 
 
 def tables(text: str) -> dict[str, list[Row]]:
@@ -77,7 +96,8 @@ def tables(text: str) -> dict[str, list[Row]]:
     heading = ""
     for line in text.splitlines():
         if line.startswith("#"):
-            heading = line.lstrip("# ")
+            named = re.search(r"\{ #(\w+) \}$", line)
+            heading = named[1] if named else line.lstrip("# ")
         elif line.startswith("| "):
             found.setdefault(heading, []).append(
                 Row(tuple(cell.strip() for cell in line.split("|")[1:-1]), heading)
@@ -95,7 +115,7 @@ STATUSES = ("corrected", "sharper", "not computed")
 """The statuses that are counted for each paper, in the order of the columns."""
 
 ROWS = [(row, 3) for row in CITED] + [(row, 1) for row in OWN] + [(row, 3) for row in SHORT]
-"""Each row with the column of its functions; a column of tests and problems follows."""
+"""Each row with the column of its functions; a column of problems follows."""
 
 
 def words(case: tuple[Row, int]) -> str:
@@ -121,8 +141,8 @@ def names_in(path: Path) -> frozenset[str]:
 def anchors(text: str) -> set[str]:
     """The headings and named parts of a page as links name them."""
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    named = re.findall(r'<div id="([\w-]+)"', text)
-    return set(named) | {
+    named = re.findall(r'<div id="([\w-]+)"|\{ #([\w-]+) \}', text)
+    return {name for names in named for name in names} | {
         re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
         for heading in headings
     }
@@ -145,7 +165,7 @@ def test_a_row_names_what_computes_it_and_a_test_that_exist_or_says_why_not(
     row, column = case
     assert len(row.cells) == {1: 4, 3: 5}[column]
     if any(name.startswith("pmlopt.") for name in row.code(column)):
-        assert any("/" in one for one in row.code(column + 1)), "no test"
+        assert row.tests, "no test"
     elif not row.code(column):
         assert re.match(r"(not computed|nothing to compute|assumed|used) ?", row.cells[column])
     for name in row.code(column):
@@ -153,13 +173,18 @@ def test_a_row_names_what_computes_it_and_a_test_that_exist_or_says_why_not(
             resolve_name(name)
         else:
             assert (ROOT / name).is_file(), name
-    shown_by = row.code(column + 1)
-    for test in (one for one in shown_by if "/" in one):
+    for test in row.tests:
         path, _, name = test.partition("::")
         assert (ROOT / path).is_file(), path
         assert name in names_in(ROOT / path), test
-    for problem in (one for one in shown_by if "/" not in one):
+    for problem in row.code(column + 1):
         assert list((ROOT / "problems").glob(f"*/{problem}.toml")), problem
+
+
+def test_no_test_is_listed_for_a_row_that_is_not_there() -> None:
+    listed = Counter(table_name(row.heading) for row, _ in ROWS if row.tests)
+    assert listed == {table: len(rows) for table, rows in TESTS.items()}
+    assert all(tests for rows in TESTS.values() for tests in rows.values())
 
 
 def test_the_counts_of_each_paper_are_those_of_its_rows() -> None:

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 _Workload: TypeAlias = Annotated[
     str | None,
-    "identity (each frequency; the default), prefix, range, mean, marginals, or tables of tuples such as "
-    "marginals:1/1,2.",
+    "What is estimated: identity (each frequency; the default), prefix (sums up to each value), range (sums "
+    "between values) or mean. Of several columns: marginals (the shares of each column), or chosen tables, "
+    "separated by '/': marginals:2/1,2 is the shares of column 2, and the table of columns 1 and 2.",
 ]
 _Confidence: TypeAlias = Annotated[float, "With which all intervals hold at once."]
 

@@ -85,7 +85,7 @@ def _describe_column_losses(columns: Sequence[str], made: Mechanism | Result[Any
     lost = [one for one in zip(columns, tables, strict=False) if one[1].nothing > 0]
     if lost:
         shares = [f"{name} {table.loss / table.nothing:.3g}" for name, table in lost]
-        yield f"Of what releasing nothing loses, it loses: {join_words(shares, 20)}."
+        yield f"Its loss as a share of the loss of releasing nothing: {join_words(shares, 20)}."
     if idle := [name for name, table in lost if table.loss >= (1 - 1e-6) * table.nothing]:
         yield (
             f"By this utility the release tells nothing of {join_words(idle)}: another utility, a weight "

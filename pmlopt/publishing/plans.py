@@ -147,11 +147,16 @@ class ReleasePlan:
     """The content of a plan file.
 
     Attributes:
-        release: a table for each column that is released, by its name; see `PlannedColumn`.
+        release: a table for each column that is released, by its name. Its keys are utility, outputs,
+            epsilon, confidence_delta (the level holds for the population of which the people are a sample,
+            except with this probability), privacy, mechanism (a file of one that was designed before),
+            columns (several through one mechanism) and within_ledger. Of columns that are designed together
+            they are utility, weight (how much its loss counts; by default one over the loss of releasing
+            nothing) and limit (nats of what is revealed of this column alone).
         keep: columns that stay, in clear.
         drop: columns that are not released. Every column of the data is in one of the three.
         total: the largest level of all releases together about the tuple of all letters, in nats. Where no
-            table has a bound of its own, the columns are designed together for it; see `JointColumn`.
+            table has a bound of its own, the columns are designed together for it.
         law: a data file with the same columns, next to the plan, for the law of the letters; left out, the
             data that are released.
         ledger: the file of a ledger, next to the plan, that must allow the release, and then records it.
@@ -167,8 +172,8 @@ class ReleasePlan:
         group: the column that names the household of each row, or another group of rows of people who depend
             on each other: the total counts what all rows of a group reveal about one member.
         groups: of columns that are designed together, a partition: a mechanism for each group.
-        about: of columns that are designed together, by a name, limits about functions of the row; see
-            `RowLimit`.
+        about: of columns that are designed together, by a name, tables with columns and the limit of what is
+            revealed of them, or with classes, lists of their values, of the class of a row.
         labels: whether value labels of a file of SPSS, Stata or SAS are the letters, in place of codes.
     """
 

@@ -130,7 +130,7 @@ def _compare_with_columns_apart(draft: ReleaseDraft) -> Iterator[str]:
     yield (
         "With a mechanism for each column apart, all at the largest epsilon that keeps "
         f"{format_nats(total)}, the loss would be {apart.value:.4g} in place of {together:.4g} (releasing "
-        f"nothing {nothing:.4g}); of what releasing nothing loses: {join_words(each, 20)}."
+        f"nothing {nothing:.4g}); as a share of the loss of releasing nothing: {join_words(each, 20)}."
     )
 
 

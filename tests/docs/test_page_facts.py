@@ -7,8 +7,20 @@ import math
 import re
 from collections import Counter
 
+import numpy as np
 import pytest
 from documents import ROOT, module
+
+from pmlopt import (
+    PML,
+    MutualInformation,
+    Prior,
+    closed_forms,
+    design,
+    ldp_level,
+    leakage_level,
+    solve,
+)
 
 public_names = module("public_names")
 
@@ -102,6 +114,7 @@ THRESHOLDS = [
     ("choosing/epsilon.md", '"monthly" from 1.203', 0.3),
     ("choosing/epsilon.md", '"weekly" from 1.386', 0.25),
     ("choosing/epsilon.md", '"daily" from 2.302', 0.1),
+    ("tutorials/estimate.md", "Below 0.105 nats", 0.9),
     ("tutorials/waves.md", "`-log 0.4 = 0.916` nats", 0.4),
     ("tutorials/waves.md", "from 0.105 nats on", 0.9),
     ("tutorials/survey.md", "`-log 0.35`, 1.049 nats", 0.35),
@@ -118,6 +131,38 @@ def test_a_level_from_which_harm_is_possible_is_rounded_down(
     assert stated in " ".join(read_page(page).split())
     level = next(float(one) for one in re.findall(r"\d+\.\d{2,}", stated) if float(one) != share)
     assert level <= -math.log(share) < level + 0.01
+
+
+def test_what_the_outputs_of_the_page_on_information_reveal() -> None:
+    page = " ".join(read_page("columns.md").split())
+    prior = Prior.from_counts({"a": 40, "b": 30, "c": 20, "d": 10})
+    matrix = solve(design(prior, PML(0.5), MutualInformation())).mechanism.matrix
+    shares = prior.pmf @ matrix
+    assert (matrix[:, 0] == 0).tolist() == [False, False, True, True]
+    assert (matrix[1, 2:] == 0).all()
+    assert f"{shares[[0, 2, 3]].sum():.0%}".replace("%", " %") + " of the people get" in page
+    after = prior.pmf[0] * matrix[0, 1] / shares[1]
+    assert (
+        f"for {100 * shares[1]:.0f} % of the people, its probability falls from 40 % to {100 * after:.0f} %"
+        in page
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.05, 0.1])
+def test_what_pml_implies_of_the_odds_in_the_first_region(epsilon: float) -> None:
+    prior = [0.4, 0.3, 0.2, 0.1]
+    stated = epsilon - math.log((1 - 0.9 * math.exp(epsilon)) / 0.1)
+    assert ldp_level(closed_forms.high_privacy(prior, epsilon)) == pytest.approx(stated, rel=1e-9)
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        matrix = rng.dirichlet([0.3] * 3, 4)
+        shares = prior @ matrix
+        weight = (math.exp(epsilon) - 1) / (
+            (matrix / shares).max() - 1
+        )  # then the level is epsilon
+        mixed = weight * matrix + (1 - weight) * shares
+        assert leakage_level(prior, mixed) == pytest.approx(epsilon, rel=1e-9)
+        assert ldp_level(mixed) <= stated + 1e-9
 
 
 def find_torn_tables(text: str) -> list[str]:

@@ -102,3 +102,21 @@ def test_the_check_of_whole_orders_has_the_power_of_epsilon() -> None:
         ):  # both are below log 7, as floats have it, or above it
             inside = Decimal(epsilon).exp(Context(prec=60)) >= 7
             assert is_met_exactly(Prior.uniform(7), RenyiPML(order, epsilon), alone) is inside
+
+
+@pytest.mark.parametrize("alpha", [1.2, 2.0, 5.0])
+def test_maximal_alpha_leakages_of_two_releases_add_up_and_sibson_s_do_not(alpha: float) -> None:
+    # its level is a least radius of Renyi divergences, which add over products: the product of both centres
+    rng = np.random.default_rng(4)
+    maximal, sibson = MaximalAlphaLeakage(alpha, 1.0), SibsonLeakage(alpha, 1.0)
+    excess = []
+    for _ in range(30):
+        law = rng.dirichlet([0.5] * 3)
+        first, second = rng.dirichlet([0.5] * 3, 3), rng.dirichlet([0.5] * 4, 3)
+        both = (first[:, :, None] * second[:, None, :]).reshape(3, -1)
+        apart = maximal.level(law, first) + maximal.level(law, second)
+        assert maximal.level(law, both) <= apart + 1e-9
+        excess.append(
+            sibson.level(law, both) - sibson.level(law, first) - sibson.level(law, second)
+        )
+    assert max(excess) > 1e-3

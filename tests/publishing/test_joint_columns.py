@@ -82,7 +82,7 @@ def test_the_report_states_what_each_column_loses() -> None:
     parts = measure_columns(prior, made.mechanism, UTILITIES)
     shares = " and ".join(f"{one.column} {one.loss / one.nothing:.3g}" for one in parts)
     lines = [line for one in build_sections(draft.planned, draft.made) for line in one.lines]
-    assert f"Of what releasing nothing loses, it loses: {shares}." in lines
+    assert f"Its loss as a share of the loss of releasing nothing: {shares}." in lines
     apart = split_evenly(prior, 0.7, UTILITIES)
     notes = " ".join(build_releaser_notes(draft).lines)
     assert f"the loss would be {apart.value:.4g} in place of {made.value:.4g}" in notes
