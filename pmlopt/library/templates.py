@@ -126,7 +126,7 @@ def _wrap_comment(text: str) -> list[str]:
 def _list_kinds(field: Any) -> list[str]:
     """List the kinds of a field that is a record of one of several classes, each with its keys."""
     bases = {*SHORTHAND_CONSTRUCTORS, Constraint} & {field, *get_args(field)}
-    found = {
+    found: dict[str, Callable[..., Any]] = {
         kind: make
         for base in bases
         for kind, make in (
