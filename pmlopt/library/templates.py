@@ -126,14 +126,10 @@ def _wrap_comment(text: str) -> list[str]:
 def _list_kinds(field: Any) -> list[str]:
     """List the kinds of a field that is a record of one of several classes, each with its keys."""
     bases = {*SHORTHAND_CONSTRUCTORS, Constraint} & {field, *get_args(field)}
-    found: dict[str, Callable[..., Any]] = {
-        kind: make
-        for base in bases
-        for kind, make in (
-            *find_tagged_classes(base).items(),
-            *SHORTHAND_CONSTRUCTORS.get(base, {}).items(),
-        )
-    }
+    found: dict[str, Callable[..., Any]] = {}
+    for base in bases:
+        found.update(find_tagged_classes(base))
+        found.update(SHORTHAND_CONSTRUCTORS.get(base, {}))
     return [f"{kind}({', '.join(_list_keys(found[kind]))})" for kind in sorted(found)]
 
 
