@@ -5,14 +5,23 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Mapping
-from typing import Any, get_args
+from collections.abc import Callable, Iterator, Mapping
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
-from pmlopt.core.records.fields import find_tagged_classes
+from pmlopt.core.records.fields import (
+    ContextReference,
+    Shape,
+    find_tagged_classes,
+    get_fields,
+    separate_notes,
+)
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import InstanceError
 from pmlopt.library.instances import BUILDERS
 from pmlopt.library.shorthand import FIELDS, SHORTHAND_CONSTRUCTORS
+from pmlopt.model.constraints import Constraint
+from pmlopt.model.uncertainty import JointLaws, PriorSet
 
 VALUES: Mapping[str, str] = {
     "prior": '{ probabilities = [0.5, 0.3, 0.2], labels = ["a", "b", "c"] }',
@@ -60,7 +69,7 @@ def write_template(family: str, name: str) -> str:
         InstanceError: there is no such family.
 
     Examples:
-        >>> print(write_template("record-leakage", "mine").splitlines()[3])
+        >>> print(write_template("record-leakage", "mine").splitlines()[4])
         builder = "record_leakage"
     """
     builder = BUILDERS.get(family.replace("-", "_").lower())
@@ -71,6 +80,7 @@ def write_template(family: str, name: str) -> str:
     title = (inspect.getdoc(builder) or "").partition("\n")[0].removeprefix("Build the ")
     parts = [
         f"# Fill in, and solve by: pmlopt solve {name}.toml",
+        "# In comments a sign = marks a key that may be left out, and [rows, columns] a matrix.",
         f'id = "{name}"',
         f'title = "{title[:1].upper()}{title[1:].removesuffix(".")}"',
         f'builder = "{builder.__name__}"',
@@ -95,22 +105,57 @@ def _list_parameters(builder: Any) -> list[str]:
             continue
         needed = known[name].default is inspect.Parameter.empty or name in own
         kinds = _list_kinds(FIELDS[name])
-        told = meanings.get(name, "") + (f" Kinds: {', '.join(kinds)}." if kinds else "")
-        told = told if needed else f"Optional: {told}"
-        lines += textwrap.wrap(told.strip(), 100, initial_indent="# ", subsequent_indent="# ")
+        comments = [f"{'' if needed else 'Optional: '}{meanings.get(name, '')}"]
+        if kinds:
+            comments.append(f"Kinds with their keys: {', '.join(kinds)}.")
+        if name == "privacy":
+            sets = _list_kinds(PriorSet | JointLaws)
+            comments.append(f"Kinds of a set of priors, for `over`: {', '.join(sets)}.")
+        lines += [line for comment in comments for line in _wrap_comment(comment)]
         lines.append(f"{'' if needed else '# '}{name} = {own.get(name, VALUES[name])}")
     return lines
 
 
+def _wrap_comment(text: str) -> list[str]:
+    """Wrap a text to lines of comments, which break at spaces only."""
+    return textwrap.wrap(
+        text.strip(), 100, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
+    )
+
+
 def _list_kinds(field: Any) -> list[str]:
-    """List the kinds of a field that is a record of one of several classes."""
-    bases = [one for one in (field, *get_args(field)) if one in SHORTHAND_CONSTRUCTORS]
-    found = {
-        kind
-        for base in bases
-        for kind in (*find_tagged_classes(base), *SHORTHAND_CONSTRUCTORS[base])
-    }
-    return sorted(found - {""})
+    """List the kinds of a field that is a record of one of several classes, each with its keys."""
+    bases = {*SHORTHAND_CONSTRUCTORS, Constraint} & {field, *get_args(field)}
+    found: dict[str, Callable[..., Any]] = {}
+    for base in bases:
+        found.update(find_tagged_classes(base))
+        found.update(SHORTHAND_CONSTRUCTORS.get(base, {}))
+    return [f"{kind}({', '.join(_list_keys(found[kind]))})" for kind in sorted(found)]
+
+
+def _list_keys(make: Callable[..., Any]) -> list[str]:
+    """List the keys of a kind: arrays with the names of their axes, optional keys with a sign behind.
+
+    What is needed and stated elsewhere in the file, such as its prior, is no key.
+    """
+    keys = []
+    for field in get_fields(make):
+        notes = list(_list_notes(field.type))
+        stated_elsewhere = any(isinstance(one, ContextReference) for one in notes)
+        if not (stated_elsewhere and field.required):
+            axes = next((one.sizes for one in notes if isinstance(one, Shape)), ())
+            shape = f"[{', '.join(map(str, axes))}]" if axes else ""
+            keys.append(f"{field.name}{shape}{'' if field.required else '='}")
+    return keys
+
+
+def _list_notes(kind: Any) -> Iterator[Any]:
+    """List the notes of an annotated type, and those of the alternatives that a union has."""
+    inner, notes = separate_notes(kind)
+    yield from notes
+    if get_origin(inner) in (Union, UnionType):
+        for one in get_args(inner):
+            yield from _list_notes(one)
 
 
 def _read_meanings(text: str) -> dict[str, str]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from documents import ROOT
 
 from pmlopt import solve
 from pmlopt.errors import InstanceError
@@ -45,6 +48,48 @@ def test_the_optimum_of_a_template_is_that_of_theory(tmp_path: Path) -> None:
     told = load(save(tmp_path, write_template("least-leakage", "mine")))
     # telling the likeliest letter and the others apart: an output of mass 1/2 is right about `a`
     assert solve(told.program()).value == pytest.approx(math.log(2), abs=1e-7)
+
+
+def read_kinds(text: str) -> dict[str, list[tuple[set[str], set[str]]]]:
+    """Read the kinds that a template lists: the keys that are needed, and all, of each of a name."""
+    listed = re.sub(r"\n# ", " ", text)
+    kinds: dict[str, list[tuple[set[str], set[str]]]] = {}
+    for kind, keys in re.findall(r"([\w-]*)\(((?:[^()\[\]]|\[[^\]]*\])*)\)", listed):
+        found = re.findall(r"(\w+)(?:\[[^\]]*\])?(=?)", keys)
+        needed = {key for key, sign in found if not sign}
+        kinds.setdefault(kind, []).append((needed, {key for key, _ in found}))
+    return kinds
+
+
+def find_records(value: object) -> Iterator[tuple[str, set[str]]]:
+    """Find the tables of a file that have a kind or a name, with their other keys."""
+    if isinstance(value, list):
+        for one in value:
+            yield from find_records(one)
+    if isinstance(value, dict):
+        for key in ("kind", "name"):
+            if isinstance(value.get(key), str):
+                yield value[key], set(value) - {key}
+        for one in value.values():
+            yield from find_records(one)
+
+
+def test_the_keys_that_templates_list_are_those_of_the_library() -> None:
+    kinds = read_kinds("\n".join(write_template(family, "mine") for family in BUILDERS))
+    assert ({"epsilon", "gain"}, {"epsilon", "gain"}) in kinds["g-leakage"]
+    assert ({"radius"}, {"radius", "delta"}) in kinds["l1-ball"]
+    used = [
+        (path.stem, kind, keys)
+        for path in (ROOT / "problems").rglob("*.toml")
+        for kind, keys in find_records(tomllib.loads(path.read_text("utf-8"))["params"])
+    ]
+    assert len({kind for _, kind, _ in used}) > 30
+    unlisted = [
+        (name, kind, keys)
+        for name, kind, keys in used
+        if not any(needed <= keys <= known for needed, known in kinds[kind])
+    ]
+    assert unlisted == []
 
 
 def test_an_unknown_family_names_the_nearest() -> None:
