@@ -134,30 +134,16 @@ def show_qif(rows: Sequence[Row]) -> Table:
     return [head, *lines]
 
 
-def show_statuses(rows: Sequence[Row]) -> Table:
-    """Show the solvers that were called without cvxpy by the signs of their dual values, and odd statuses."""
-    groups: dict[str, list[Row]] = {}
+def show_dual_signs(rows: Sequence[Row]) -> Table:
+    """Show the solvers that were called without cvxpy by the signs of their dual values."""
+    groups: dict[str, list[str]] = {}
     for row in rows:
         if row["program"] == "known" and row["direct_status"]:
             ends = [row[f"direct_dual_of_{end}"] for end in ("equation", "bound")]
             signs = ", ".join(f"{float(one):.2g}" for one in ends if one) or "none"
-            groups.setdefault(signs, []).append(row)
-    statuses = {(row["solver"], row["program"]): row["direct_status"] for row in rows}
-    values = {(row["solver"], row["program"]): row["direct_value"] for row in rows}
-    lines = []
-    for signs, found in groups.items():
-        names = [row["solver"] for row in found]
-        odd = [
-            f"{f'{name}: ' if len(names) > 1 else ''}{statuses[name, 'unbounded']}"
-            for name in names
-            if not re.search(
-                "unbounded|dual ?infeasible", statuses[name, "unbounded"], re.IGNORECASE
-            )
-        ]
-        lost = [name for name in names if abs(float(values[name, "badly scaled"])) < 1e-6]
-        lines.append([", ".join(names), signs, ", ".join(odd), ", ".join(lost)])
-    unbounded = "called an unbounded program (nothing: unbounded)"
-    return [["solvers", "dual values", unbounded, "returned 0 for a badly scaled program"], *lines]
+            groups.setdefault(signs, []).append(row["solver"])
+    lines = [[", ".join(names), signs] for signs, names in groups.items()]
+    return [["solvers", "dual values"], *lines]
 
 
 VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
@@ -166,7 +152,7 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
     "processes": show_processes,
     "small": show_small,
     "best of qif": show_qif,
-    "statuses": show_statuses,
+    "signs of duals": show_dual_signs,
 }
 """What pages show of a file, by the name in the comment."""
 

@@ -219,6 +219,26 @@ class TestFilesOfOthers:
         assert "report" in [claim.name for claim in found.failures]
         run("check", folder, code=1)
 
+    def test_other_words_of_another_version_are_neither_a_yes_nor_a_false_claim(
+        self, sealed: Path, tmp_path: Path
+    ) -> None:
+        folder = copied(sealed, tmp_path / "out")
+        page = folder / "report.md"
+        page.write_text(page.read_text().replace("drawn row by row", "drawn one by one"))
+        own = rewrite(folder)
+        assert [claim.name for claim in check(own).failures] == ["report"]
+        run("check", own, code=1)
+        other = rewrite(folder, version="0.0.9")
+        undecided = [claim.name for claim in check(other).parts if claim.holds is not True]
+        assert (check(other).holds, undecided) == (None, ["report"])
+        printed = " ".join(run("check", other, code=3).split())
+        assert "it names version '0.0.9'" in printed
+        assert "Not checked, report: check the folder with the version that it names" in printed
+        digest = next(iter(digest_folder(folder / "mechanisms").values()))
+        assert digest in page.read_text()
+        page.write_text(page.read_text().replace(digest, "0" * 64))
+        run("check", rewrite(folder, version="0.0.9"), code=1)
+
     def test_what_cannot_be_checked_is_no_yes(self, tmp_path: Path) -> None:
         kept = {**people(200, 100), "town": ["east", "west"] * 150}
         made = solve(design(build_stated_prior({"no": 200, "yes": 100}), PML(0.3), "hamming"))

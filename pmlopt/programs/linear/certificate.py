@@ -257,8 +257,8 @@ class _ExpectationCertificate(RequirementCertificate):
         if self.added_rows is None and math.isfinite(self.bound):
             text = (
                 "it rests on constraints that are not in the file, for one is not affine in the mechanism "
-                "alone. At a kink one multiplier proves no bound: write affine inequalities, with a variable "
-                "of finite bounds for each term of a sum such as norm1"
+                "alone. At a kink one multiplier proves no bound: write affine inequalities of the "
+                "mechanism, such as one for each choice of signs in place of norm1"
             )
             return Claim("bound", None, FLOATS, text, self.bound)
         return check_bound(self.bound, self._recompute_bound(self.multipliers), self.maximised)
