@@ -135,7 +135,7 @@ def _iterate_cleaned(
     prior, privacy = certificate.prior, certificate.privacy
     largest, entries, tried = matrix.max(axis=0), matrix[matrix > 0], 0
     for limit in DUST_LIMITS:
-        count = np.count_nonzero(entries <= limit)
+        count = int(np.count_nonzero(entries <= limit))
         # rows may consist of such entries; or the dust is that of the limit before, or none
         if limit * matrix.shape[1] > 0.5 or count in (tried, 0):
             continue
