@@ -220,7 +220,7 @@ def _iterate_cleaned(
     entries = matrix[matrix > 0]
     tried = 0
     for limit in DUST_LIMITS:
-        count = np.count_nonzero(entries <= limit)
+        count = int(np.count_nonzero(entries <= limit))
         # rows may consist of such entries; or the dust is that of the limit before, or none
         if limit * matrix.shape[1] > 0.5 or count in (tried, 0):
             continue

@@ -513,7 +513,7 @@ def _save_basis(solver: highspy.Highs, model: LinearModel) -> Mapping[str, NDArr
     status, basic = solver.getBasicVariables()
     if status != highspy.HighsStatus.kOk:
         return {}
-    rows, columns = model.shape
+    rows, columns = len(model.row_lower), len(model.costs)
     # rows are numbered -1, -2, ...: places from the end
     found = np.zeros(columns + rows, dtype=np.int8)
     # what is not basic is at the lower limit where there is one

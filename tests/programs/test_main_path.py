@@ -14,7 +14,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.privacy.mean_bounds import MeanBounds
 from pmlopt.programs.exact.rounding import has_exact_rows
 
-MAX_FUNCTIONS = 219
+MAX_FUNCTIONS = 218
 """Of the second design of a process, comprehensions included. It may only shrink."""
 
 MAX_FILES = {PML: 29, LDP: 31}

@@ -103,10 +103,9 @@ class MeanBound:
     """The set of priors, where the smaller mean is the least over one."""
 
     def __post_init__(self) -> None:
-        least, over = self.smaller, None
-        if not isinstance(least, ComparedMeans):
-            least, over = None, least
-        vars(self).update(kind=BoundKind((self.larger, least)), over=over)
+        is_plain = isinstance(self.smaller, ComparedMeans)
+        kind = BoundKind((self.larger, self.smaller if is_plain else None))
+        vars(self).update(kind=kind, over=None if is_plain else self.smaller)
 
     @cached_property
     def exp_neg_exponent(self) -> Any:

@@ -108,13 +108,14 @@ def tabulate_plain_labels(
     """Tabulate a function of this module on labels that are text or whole numbers; None on others."""
     if function not in (hamming, match, absolute, squared):
         return None
-    kinds = {type(label) for labels in (inputs, outputs) for label in labels}
+    kinds = {*map(type, inputs), *map(type, outputs)}
     if not kinds <= {str, int}:
         return None
     if function in (hamming, match):  # labels of these kinds are equal where they are one key
-        places = {label: place for place, label in enumerate(dict.fromkeys([*inputs, *outputs]))}
-        rows = np.array([places[one] for one in inputs])
-        columns = np.array([places[one] for one in outputs])
+        distinct = dict.fromkeys([*inputs, *outputs])
+        find = dict(zip(distinct, range(len(distinct)), strict=True)).__getitem__
+        rows = np.array([*map(find, inputs)])
+        columns = np.array([*map(find, outputs)])
         found = np.full((len(rows), len(columns)), 1.0 if function is hamming else 0.0)
         np.copyto(found, 1.0 - found[0, 0], where=rows[:, None] == columns)
         return found

@@ -344,7 +344,7 @@ class LinearCertificate(_ExpectationCertificate, DesignCertificate):
         return replace(self, **proof)
 
     @cached_property
-    def columns(self) -> DenseColumns:  # type: ignore[override]
+    def columns(self) -> DenseColumns:
         """Return the dense columns under the requirement."""
         return DenseColumns(self.prior, self.privacy)
 

@@ -101,7 +101,7 @@ class ExpectationProgram(Program[C_co]):
         return self.columns.exact_letter_mean(self.row_offsets)
 
     @cached_property
-    def rounding_gap(self) -> float:  # type: ignore[override]
+    def rounding_gap(self) -> float:
         """Return the gap that rounding alone may leave where it exceeds the tolerance; else 0.
 
         Where only a rare letter can gain, the scale is far below the gains, and the rounding of a bound is
