@@ -27,39 +27,46 @@ LETTERS = (2, 8, 40, 400)
 MAX_SECONDS = 2.0
 """Of the designs of one process: at least three are timed, and no more than thirty."""
 
-Inputs = tuple[Any, Any, Any]
-"""A prior, a utility and a distance of letters in steps of one over their number."""
-
-KINDS: Mapping[str, tuple[int, Callable[[Any, Any, Any], Any]]] = {
-    "pml": (400, lambda p, u, _: pmlopt.design(p, pmlopt.PML(1.0), u)),
-    "ldp": (400, lambda p, u, _: pmlopt.design(p, pmlopt.LDP(1.0), u)),
-    "lip": (400, lambda p, u, _: pmlopt.design(p, pmlopt.LIP(1.0, 1.0), u)),
-    "maximal": (100, lambda p, u, _: pmlopt.design(p, pmlopt.MaximalLeakage(0.5), u)),
-    "hamming": (400, lambda p, u, _: pmlopt.design(p, pmlopt.PML(1.0), "hamming")),
-    "metric": (40, lambda p, u, d: pmlopt.design(p, pmlopt.MetricPrivacy(5.0, d), u)),
+KINDS: Mapping[str, tuple[int, float, Callable[[Any, Any, Any, float], Any]]] = {
+    "pml": (400, 1.0, lambda p, u, _, e: pmlopt.design(p, pmlopt.PML(e), u)),
+    "ldp": (400, 1.0, lambda p, u, _, e: pmlopt.design(p, pmlopt.LDP(e), u)),
+    "lip": (400, 1.0, lambda p, u, _, e: pmlopt.design(p, pmlopt.LIP(e, e), u)),
+    "maximal": (100, 0.5, lambda p, u, _, e: pmlopt.design(p, pmlopt.MaximalLeakage(e), u)),
+    "hamming": (400, 1.0, lambda p, u, _, e: pmlopt.design(p, pmlopt.PML(e), "hamming")),
+    "metric": (40, 5.0, lambda p, u, d, e: pmlopt.design(p, pmlopt.MetricPrivacy(e, d), u)),
     "l1-ball": (
         400,
-        lambda p, u, _: pmlopt.design(p, pmlopt.PML(1.0, over=uncertainty.L1Ball(p, 0.05)), u),
+        1.0,
+        lambda p, u, _, e: pmlopt.design(p, pmlopt.PML(e, over=uncertainty.L1Ball(p, 0.05)), u),
     ),
     "kl-ball": (
         40,
-        lambda p, u, _: pmlopt.design(p, pmlopt.PML(1.0, over=uncertainty.KLBall(p, 0.05)), u),
+        1.0,
+        lambda p, u, _, e: pmlopt.design(p, pmlopt.PML(e, over=uncertainty.KLBall(p, 0.05)), u),
     ),
     "pml-information": (
         40,
-        lambda p, u, _: pmlopt.design(p, pmlopt.PML(1.0), pmlopt.MutualInformation()),
+        1.0,
+        lambda p, u, _, e: pmlopt.design(p, pmlopt.PML(e), pmlopt.MutualInformation()),
     ),
     "ldp-information": (
         8,
-        lambda p, u, _: pmlopt.design(p, pmlopt.LDP(1.0), pmlopt.MutualInformation()),
+        1.0,
+        lambda p, u, _, e: pmlopt.design(p, pmlopt.LDP(e), pmlopt.MutualInformation()),
     ),
-    "estimation": (8, lambda p, u, _: pmlopt.design(p, pmlopt.PML(1.0), pmlopt.EstimationError())),
+    "estimation": (
+        8,
+        1.0,
+        lambda p, u, _, e: pmlopt.design(p, pmlopt.PML(e), pmlopt.EstimationError()),
+    ),
     "least": (
         400,
-        lambda p, u, d: pmlopt.least_leakage(p, pmlopt.ExpectedLoss(d), expected=0.1),
+        0.1,
+        lambda p, u, d, e: pmlopt.least_leakage(p, pmlopt.ExpectedLoss(d), expected=e),
     ),
 }
-"""By name: the largest number of letters, and what builds the program."""
+"""By name: the largest number of letters, the level that is timed (of `least` the expected loss), and what
+builds the program of a prior, a utility, a distance of letters in steps over their number, and a level."""
 
 
 def measure_kind(name: str, letters: int) -> float:
@@ -68,23 +75,28 @@ def measure_kind(name: str, letters: int) -> float:
     law = rng.dirichlet(np.full(letters, 5.0))
     gains = rng.random((letters, letters))
     steps = np.abs(np.subtract.outer(np.arange(letters), np.arange(letters))) / letters
-    build, seconds = KINDS[name][1], list[float]()
+    (_, level, build), seconds = KINDS[name], list[float]()
     begin = time.monotonic()
     while len(seconds) < 4 or (len(seconds) < 31 and time.monotonic() - begin < MAX_SECONDS):
         started = time.process_time()
-        program = build(pmlopt.Prior(law), pmlopt.ExpectedGain(gains), steps)
+        program = build(pmlopt.Prior(law), pmlopt.ExpectedGain(gains), steps, level)
         assert pmlopt.solve(program).certificate.verify()
         seconds.append(time.process_time() - started)
     return min(seconds[1:])
 
 
+def run_in_checkout(checkout: Path, script: str, *words: str) -> str:
+    """Return what a script of this folder prints with the package and the tests' helpers of a checkout."""
+    python = str(checkout / ".venv" / "bin" / "python")
+    environment = {**os.environ, "PYTHONPATH": f"{checkout}:{checkout / 'tests'}"}
+    return subprocess.run(
+        [python, script, *words], env=environment, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+
+
 def measure_in_checkout(checkout: Path, name: str, letters: int) -> float:
     """Return what `measure_kind` finds with the package of a checkout."""
-    python = str(checkout / ".venv" / "bin" / "python")
-    command = [python, __file__, "--measure", name, "--letters", str(letters)]
-    environment = {**os.environ, "PYTHONPATH": str(checkout)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return float(done.stdout)
+    return float(run_in_checkout(checkout, __file__, "--measure", name, "--letters", str(letters)))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

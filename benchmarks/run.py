@@ -201,7 +201,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
 }
 HELPERS = (
-    "against", "against_rows", "common", "limited", "run",
+    "against", "against_rows", "common", "equal_to", "limited", "run",
     "additive_noise_claims", "distortion_claims", "records_claims", "design_times",
     "peers", "peer_measures", "statuses", "direct_statuses",
     "figures", "figure_style", "figures_of_priors", "figures_of_records", "papers", "points",

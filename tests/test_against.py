@@ -1,4 +1,4 @@
-"""The comparison with another checkout times what a process starts, too, and says what failed."""
+"""Comparisons with another checkout: times of all that a process starts, and results within their bounds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from documents import ROOT
@@ -61,3 +62,30 @@ def test_the_readme_has_the_commands_that_are_compared(rows: ModuleType) -> None
     assert list(rows.read_test_command(ROOT))[:2] == ["-m", "pytest"]
     assert "solve(design(" in rows.FIRST_DESIGN
     assert all(0 < row.asked <= 2 and row.arguments(ROOT) for row in rows.ROWS.values())
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "column"),
+    [
+        (("optimal", 2.0, 2.0, 1.0), ("optimal", 2.0 + 1e-9, 2.0, 1.0), "equal"),
+        (("ProgramError",), ("ProgramError",), "equal"),
+        (("optimal", 2.0, 2.0, 1.0), ("optimal", 2.0, 2.0, 0.5), "another level"),
+        # a gain is below its bound, and a loss above it
+        (("optimal", 2.0, 2.1, 1.0), ("optimal", 1.9, 2.05, 1.0), "within gaps"),
+        (("optimal", 2.1, 2.0, 1.0), ("optimal", 2.2, 2.05, 1.0), "within gaps"),
+        (("optimal", 2.0, 2.1, 1.0), ("optimal", 2.05, 2.1, 1.0), "better"),
+        (("optimal", 2.1, 2.0, 1.0), ("optimal", 2.1, 2.05, 1.0), "better"),
+        (("unproved", 2.0, 3.0, 1.0), ("optimal", 2.5, 2.5, 1.0), "better"),
+        (("optimal", 2.5, 2.5, 1.0), ("unproved", 2.0, 3.0, 1.0), "outside"),
+        (("unproved", 2.0, 3.0, 1.0), ("unproved", 1.9, 3.0, 1.0), "outside"),
+        (("optimal", 2.0, 2.1, 1.0), ("optimal", 1.8, 1.9, 1.0), "outside"),
+        (("optimal", 2.0, 2.1, 1.0), ("optimal", 2.2, 2.3, 1.0), "outside"),
+        (("optimal", 2.1, 2.0, 1.0), ("optimal", 1.9, 1.8, 1.0), "outside"),
+        (("optimal", 2.0, 2.1, 1.0), ("SolverError",), "outside"),
+    ],
+)
+def test_results_are_equal_or_within_each_others_bounds(
+    against: ModuleType, theirs: tuple[Any, ...], ours: tuple[Any, ...], column: str
+) -> None:
+    results = importlib.import_module("equal_to")
+    assert results.compare(results.Found(*theirs), results.Found(*ours)) == column

@@ -163,7 +163,7 @@ def test_a_witness_that_was_changed_proves_nothing() -> None:
 @pytest.mark.parametrize(("less", "more", "words"), [
     ([[1, 0]], [[1, 0], [0, 1]], "1 and 2 letters, or"), ([["1/2", "1/3"]], [[1]], "sums to 5/6"),
     ([[0.5, 0.6]], [[1]], "sum"), ([[1, 0], [1]], [[1], [1]], "regular table"), ([[-1, 2]], [[1]], "-1"),
-    ([["a", "b"]], [[1]], "must be a number"),
+    ([["a", "b"]], [[1]], "must be a number"), ([["1/2", "1/2"], ["1/2", "1/3"]], [[1], [1]], "sums to 5/6"),
     (Mechanism(np.eye(2), ("a", "b")), Mechanism(np.eye(2), ("b", "a")), "different letters"),
 ])  # fmt: skip
 def test_mechanisms_that_cannot_be_compared(less: Any, more: Any, words: str) -> None:

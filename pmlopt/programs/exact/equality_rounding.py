@@ -52,7 +52,7 @@ def round_with_equalities(
         [int(mass * mixing * GRID_DENOMINATOR) for mass in law.tolist()], dtype=object
     )
     sizes = (int(np.abs(basis[2]).sum(axis=1).max()) for basis in bases.values())
-    step = target.shape[1] * max(sizes, default=0)
+    step = target.shape[1] * max(sizes)
     weight = mixing
     # columns are shrunk at most four times until no row sums to more than one
     for _ in range(4):

@@ -357,6 +357,10 @@ def mix_with_constant(
 T = TypeVar("T")
 
 
+MIXED_IN_FIRST = (2.0**-40, 2.0**-30, 2.0**-20)
+"""Shares of a constant that are tried where the chord reveals a larger one."""
+
+
 def min_mixing_weight(
     theta: float,
     mixture: Callable[[float], T],
@@ -371,6 +375,11 @@ def min_mixing_weight(
         holds: whether that meets the requirement, in exact arithmetic.
         missing: the share that the chord reveals where it does not.
     """
+    if theta > MIXED_IN_FIRST[-1]:
+        # the chord is far above an excess that is flat up to the constant, as where one guess stays the best
+        for share in MIXED_IN_FIRST:
+            if holds(candidate := mixture(share)):
+                return share, candidate
     for attempt in count():
         candidate = mixture(theta)
         if holds(candidate):

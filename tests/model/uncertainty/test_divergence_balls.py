@@ -100,6 +100,10 @@ def test_a_ball_of_radius_0_is_its_centre(name: str) -> None:
     assert pointwise_capacity(point, matrix).max() == pytest.approx(leakage_level(p, matrix))
     least, total = point.min_mean_scaled(np.array([[1], [2], [4]], dtype=object))
     assert Fraction(int(least[0]), total) == Fraction(5 + 6 + 8, 10)
+    column = np.array([0.5, 0.125, 0.25])
+    multipliers = point.find_multipliers(column[:, None])[:, 0]
+    proved = point.bound_mean([Fraction(value) for value in column.tolist()], multipliers.tolist())
+    assert Fraction(3375, 10_000) - Fraction(1, 10**9) <= proved <= Fraction(3375, 10_000)
     other = solve(design([0.2, 0.3, 0.5], PML(0.4, over=point), ExpectedGain(gains), 3))
     assert other.level <= 0.4
     assert other.certificate.verify()

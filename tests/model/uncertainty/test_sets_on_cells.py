@@ -122,9 +122,17 @@ def test_a_set_that_the_group_moves_is_refused() -> None:
         design(HALF_TURN, PML(0.4, over=other), "hamming").problem  # noqa: B018
 
 
-def test_rows_that_only_imply_their_images_are_invariant() -> None:
-    """The second row follows from the first and the sum of all probabilities."""
-    over = Polytope([[1, 1, 1, 0, 0, 0], [-1, -1, -1, 0, 0, 0]], [0.6, -0.4])
+@pytest.mark.parametrize(
+    "over",
+    [
+        # the second row follows from the first and the sum of all probabilities
+        Polytope([[1, 1, 1, 0, 0, 0], [-1, -1, -1, 0, 0, 0]], [0.6, -0.4]),
+        # at most a third is less than a half
+        Polytope([[3, 0, 0, 0, 0, 0], [0, 0, 0, 3, 0, 0], [1, 0, 0, 0, 0, 0]], [1, 1, 0.5]),
+    ],
+    ids=["sum", "thirds"],
+)
+def test_rows_that_only_imply_their_images_are_invariant(over: Polytope) -> None:
     cells = HALF_TURN.make_pairs().get_cells(0)
     on_cells = over.on_cells(cells)
     assert on_cells is not None

@@ -204,6 +204,16 @@ def test_the_program_is_that_of_the_error() -> None:
     assert program.problem.objective.value == pytest.approx(np.trace(error))
 
 
+@pytest.mark.parametrize("size", [3e-12, 2.0**40, 5e17])
+def test_the_unit_is_at_most_the_largest_entry_and_more_than_half_of_it(size: float) -> None:
+    numbers = size * np.array([0.0, 1.0, 3.0])
+    program = design([0.2, 0.3, 0.5], LDP(1.0), EstimationError(numbers))
+    largest = np.abs(program.centered_workload).max()
+    unit = program.workload_unit
+    assert unit <= largest < 2 * unit
+    assert math.frexp(unit)[0] == 0.5
+
+
 def test_a_certificate_has_small_residuals_and_the_difference_from_a_formula() -> None:
     program = design(Prior.uniform(3), LDP(1.0), EstimationError())
     matrix = (np.eye(3) * (math.e - 1) + 1) / (math.e + 2)
