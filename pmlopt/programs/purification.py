@@ -165,8 +165,8 @@ def find_strict_mechanism(
 
     Examples:
         >>> from pmlopt import PML
-        >>> corner = np.array([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-        >>> found = find_strict_mechanism(Prior.uniform(3), PML(1.1), corner)
+        >>> corner = np.array([[0.75, 0.25, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
+        >>> found = find_strict_mechanism(Prior.uniform(3), PML(0.5), corner)
         >>> found is not None and bool((found[corner == 0] == 0).all())
         True
     """

@@ -68,10 +68,9 @@ def round_rows_to_grid(matrix: FloatArray, grid: int = GRID_DENOMINATOR) -> Floa
 
 def _select_largest(values: FloatArray, sizes: IntArray) -> BoolArray:
     """Select so many of the largest entries of each row; of equal ones the first."""
-    rows = np.arange(len(values))
     width = values.shape[1]
     # sorting the values is much faster than ranking their places
-    edge = np.sort(values, axis=1)[rows, np.minimum(width - sizes, width - 1)]
+    edge = np.sort(values, axis=1)[np.arange(len(values)), np.minimum(width - sizes, width - 1)]
     chosen, tied = values > edge[:, None], values == edge[:, None]
     left = sizes - chosen.sum(axis=1)
     tied &= tied.cumsum(axis=1) <= left[:, None]
@@ -355,7 +354,6 @@ def mix_with_constant(
 
 
 T = TypeVar("T")
-
 
 MIXED_IN_FIRST = (2.0**-40, 2.0**-30, 2.0**-20)
 """Shares of a constant that are tried where the chord reveals a larger one."""

@@ -31,9 +31,6 @@ SHORT_STEP, MAX_SHORT_STEPS = 1e-3, 5
 """Steps shorter than this are no progress; after so many in a row the method ends."""
 
 
-STEP_SHARE = 0.999
-"""A step goes so far on the way to the boundary."""
-
 MIN_CENTRED_ORDER, CENTRED_STEP_SHARE, CENTRED_DETOUR = 600, 0.99, 0.3
 """Systems of this order cost so much to factor that a further solve, which makes the steps longer, pays: how
 far they go then, and by how much longer the step is at whose end it looks."""
@@ -302,7 +299,7 @@ def _step_once(newton: NewtonSystem) -> tuple[Iterate, float]:
     target, wanted = _predict_products(newton)
     step = newton.compute_step(wanted)
     lengths = at.max_step_lengths(step)
-    share = STEP_SHARE
+    share = 0.999  # of the way to the boundary
     if newton.order >= MIN_CENTRED_ORDER:
         share = CENTRED_STEP_SHARE
         centred = newton.compute_step(_center_products(at, step, lengths, target, wanted))
