@@ -26,9 +26,6 @@ from pmlopt.solvers.structured.m_matrices import invert_by_factors
 PairPlaces = tuple[IntArray, IntArray, IntArray]
 """The columns of some pairs, and the places of their entries a and b among the members."""
 
-STEP_SHARE = 0.9
-"""What is taken of a step that ends where a slack or weight is 0: more leaves later steps short."""
-
 
 @dataclass(frozen=True, eq=False)
 class PairLP:
@@ -294,7 +291,7 @@ def _take_step(
     Returns:
         None where the time is over, or the equations have no solution in floats.
     """
-    system = NewtonSystem.build(point, deadline)
+    system = PairSystem.build(point, deadline)
     if system is None:
         return None
     step = _find_step(point, system)
@@ -303,7 +300,8 @@ def _take_step(
     # what the multipliers leave of the costs counts for every letter
     if len(point.prices) * float(np.abs(system.residual).max()) > 0.05 * gap:
         step = system.refine(step)
-    primal, dual = (min(1.0, STEP_SHARE * length) for length in step.lengths)
+    # nearer to the boundary the next steps are short
+    primal, dual = (min(1.0, 0.9 * length) for length in step.lengths)
     primal, new = _limit_columns(point.matrix, step.matrix, primal, present, point.rows.program)
     moved = replace(
         point,
@@ -329,7 +327,7 @@ class _Step:
     lengths: tuple[float, float]
 
 
-def _find_step(point: PairIterate, system: NewtonSystem) -> _Step | None:
+def _find_step(point: PairIterate, system: PairSystem) -> _Step | None:
     """Find the direction: predictor, corrector, and up to six corrections of products far from the rest."""
     slack, weights = point.slack, point.weights
     products = slack * weights
@@ -353,7 +351,7 @@ def _find_step(point: PairIterate, system: NewtonSystem) -> _Step | None:
 
 
 @dataclass(frozen=True, eq=False)
-class NewtonSystem:
+class PairSystem:
     """The Newton system at a point.
 
     Attributes:
@@ -371,7 +369,7 @@ class NewtonSystem:
     @classmethod
     def build(
         cls, point: PairIterate, deadline: Deadline, fixed_prices: bool = False
-    ) -> NewtonSystem | None:
+    ) -> PairSystem | None:
         """Build and factorise the system; None where the time is over, or rounding makes it indefinite."""
         rows, (columns, size) = point.rows, point.rows.program.shape
         single = point.matrix.ravel()

@@ -15,10 +15,10 @@ import numpy as np
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 from pmlopt.solvers.structured.pair_columns import (
-    NewtonSystem,
     PairIterate,
     PairLP,
     PairRows,
+    PairSystem,
     add_rows,
     limit_column,
 )
@@ -114,7 +114,7 @@ def _select_columns(point: PairIterate, kept: BoolArray) -> PairIterate:
 
 def _take_step(point: PairIterate, present: BoolArray, deadline: Deadline) -> PairIterate | None:
     """Take a step in each column; None where the time is over, or the equations have no solution."""
-    system = NewtonSystem.build(point, deadline, fixed_prices=True)
+    system = PairSystem.build(point, deadline, fixed_prices=True)
     if system is None:
         return None
     rows = point.rows
@@ -145,7 +145,7 @@ def _take_step(point: PairIterate, present: BoolArray, deadline: Deadline) -> Pa
 
 
 def _find_step(
-    system: NewtonSystem, products: FloatArray, targets: FloatArray
+    system: PairSystem, products: FloatArray, targets: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Find the directions of columns, slacks and weights, with two corrections of far products."""
     point = system.point
