@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from oracles.designs import FloatArray
 from scipy.optimize import linprog
 
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.solvers.solver_result import Deadline
 from pmlopt.solvers.structured.pair_columns import PairLP
 from pmlopt.solvers.structured.pair_pricing import price_columns
@@ -40,7 +40,7 @@ def find_least_by_scipy(costs: FloatArray, own: list[int]) -> float:
 @pytest.mark.parametrize("letters", [SIZE, 6])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_column_is_proved_where_none_of_its_cone_costs_less(
-    seed: int, letters: int, first: FloatArray
+    seed: int, letters: int, first: BoolArray
 ) -> None:
     members = np.sort(np.argsort(COSTS, axis=0)[:letters], axis=0).T
     prices = np.random.default_rng(seed).uniform(0.1, 0.6, SIZE)
