@@ -17,6 +17,7 @@ import argparse
 import ctypes
 import os
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pyarrow.parquet
-from against_rows import ROWS, AgainstError, Row
+from against_rows import ROWS, AgainstError, AgainstTimeLimitError, Row
 from common import machine, report, report_times
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,6 +47,7 @@ def measure(checkout: Path, row: Row, folder: Path) -> float:
 
     Raises:
         AgainstError: it failed.
+        AgainstTimeLimitError: it takes too long.
     """
     python = checkout / ".venv" / "bin" / "python"
     made = str(folder / f"made-{time.time_ns()}")
@@ -63,7 +65,11 @@ def measure(checkout: Path, row: Row, folder: Path) -> float:
         text=True,
         start_new_session=True,
     ) as child:
-        printed, complaint = child.communicate()
+        try:
+            printed, complaint = child.communicate(timeout=row.limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise AgainstTimeLimitError(f"{checkout.name} over {row.limit:g} s") from None
     reap_orphans(child.pid)
     if child.returncode:
         last = (complaint or printed).strip().splitlines()[-1:]
@@ -151,6 +157,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         row, pairs = ROWS[name], arguments.pairs or ROWS[name].pairs
         try:
             theirs, ours, ratio = compare(arguments.build.resolve(), row, pairs)
+        except AgainstTimeLimitError as cause:
+            rows.append((row.about, row.unit, "", "", "", f"{row.asked:.2f}", str(cause), 1))
+            continue
         except AgainstError as cause:
             print(cause, file=sys.stderr)
             failed = True

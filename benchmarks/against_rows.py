@@ -13,6 +13,10 @@ class AgainstError(Exception):
     """A row that could not be measured."""
 
 
+class AgainstTimeLimitError(AgainstError):
+    """Work that takes longer than its limit."""
+
+
 @dataclass(frozen=True)
 class Row:
     """Work whose time is compared.
@@ -27,6 +31,7 @@ class Row:
         needs_people: whether the folder has a large table.
         beside: what is done in place of the other checkout's work, where it is not the same.
         unit: of what is measured.
+        limit: the seconds on the clock after which work is stopped.
     """
 
     about: str
@@ -38,6 +43,7 @@ class Row:
     needs_people: bool = False
     beside: Callable[[Path], Sequence[str]] | None = None
     unit: str = "s"
+    limit: float = 3600.0
 
 
 def command(text: str) -> Callable[[Path], Sequence[str]]:
@@ -164,9 +170,11 @@ for turn in range({times}):
 
 
 METRIC = """
-points = np.random.default_rng(1).random((1000, 2))
+points = np.random.default_rng(1).random((1000, 2)) * 1000**0.5
 apart = np.linalg.norm(points[:, None] - points, axis=2)
-solve(design(Prior.uniform(1000), MetricPrivacy(5.0, apart), ExpectedLoss(apart)), tolerance=1e-3)
+question = design(Prior.uniform(1000), MetricPrivacy(1.0, apart), ExpectedLoss(apart))
+result = solve(question, tolerance=1e-3)
+assert result.status == "optimal", result
 """
 
 TUPLES = """

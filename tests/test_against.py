@@ -58,6 +58,19 @@ def test_what_fails_is_told_with_its_last_words(
         against.measure(checkout, row, checkout)
 
 
+def test_work_over_its_limit_is_stopped_and_the_table_says_so(
+    against: ModuleType,
+    rows: ModuleType,
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = rows.Row("endless", 1.0, rows.code("while True: pass"), pairs=1, limit=0.3)
+    monkeypatch.setitem(against.ROWS, "help", row)
+    assert against.main([str(checkout), "--rows", "help"]) == 0
+    assert f"{checkout.name} over 0.3 s" in capsys.readouterr().out
+
+
 def test_the_readme_has_the_commands_that_are_compared(rows: ModuleType) -> None:
     assert list(rows.read_test_command(ROOT))[:2] == ["-m", "pytest"]
     assert "solve(design(" in rows.FIRST_DESIGN

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -25,13 +28,15 @@ from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers.solver_result import (
     TIME_LIMIT,
+    Deadline,
     MethodOptions,
     PrimalDualPoint,
     SolverResult,
     limit_threads,
     tighten_factor,
 )
-from pmlopt.solvers.structured.pair_columns import PairIterate, PairLP, solve_pair_lp
+from pmlopt.solvers.structured.pair_columns import PairEnding, PairLP, PairRows, solve_pair_lp
+from pmlopt.solvers.structured.pair_pricing import price_columns
 
 MAX_DETOUR_FRACTION = 0.05
 """A pair is left out at first where a way over a third letter is longer by no more than this share."""
@@ -57,40 +62,145 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
     pairs = _find_tightest_bounds(ratios)
     exponents = pair_exponents(program.prior, program.privacy)
     assert exponents is not None
-    members = _choose_members(program, exponents, options.tolerance)
-    task = _build_pair_lp(ratios, pairs, costs / scale, members)
-    if not _has_mutual_rows(task):
+    factors, first = _read_factors(ratios, pairs)
+    table = _CostTable(program, costs / scale, exponents, factors, first, options.tolerance)
+    if not table.has_mutual_rows():
         raise MethodError("a letter has no bound with the letters of least loss for an output")
     # half of the allowed gap: repair and rounding take a part of the rest
     allowed = program.compute_allowed_gap(options.tolerance) / scale / 2
     ready = time.perf_counter()
     # threads that wait for one another cost more than the products of many small matrices
     with limit_threads():
-        start = _build_start(program, exponents)
-        ending = solve_pair_lp(task, start, allowed, deadline)
+        ending, priced = _generate_outputs(table, allowed, deadline)
     if not ending.iterations and deadline.expired:
         raise MethodError(f"{TIME_LIMIT}: a first step takes longer than there is")
-    rows = ending.proof.rows
+    used = sum(len(part.weights) for part in priced)
     message = (
-        f"{ending.message} after {ending.iterations} iterations, with {len(rows.column)} of "
-        f"{len(ratios.exponents) * task.shape[0]} bounds"
+        f"{ending.message} after {ending.iterations} iterations, with {used} of "
+        f"{len(ratios.exponents) * costs.shape[1]} bounds"
     )
-    matrix = ending.matrix
-    if task.shape[1] < len(matrix):
+    matrix, finished, iterations = ending.matrix, ending.gap <= allowed, ending.iterations
+    witness = _list_weights(pairs, priced, scale)
+    del ending, priced  # with the rows of a thousand letters, before the search takes memory
+    if table.members.shape[1] < len(matrix):
         matrix = _extend_columns(program, exponents, matrix)
-    witness = _list_weights(pairs, ending.proof, scale)
-    weights = read_pair_weights(witness, (len(ratios.exponents), task.shape[0]))
+    weights = read_pair_weights(witness, (len(ratios.exponents), costs.shape[1]))
     multipliers = ratios.find_row_prices(program.prior.pmf, program.centered_gains, weights)
     return SolverResult(
         state="point",
-        finished=ending.gap <= allowed,
+        finished=finished,
         message=message,
-        iterations=ending.iterations,
+        iterations=iterations,
         warm_started=False,
         compile_seconds=ready - begin,
         solve_seconds=time.perf_counter() - ready,
         point=PrimalDualPoint(matrix, multipliers, dual_certificate=witness),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _CostTable:
+    """A design as costs of at most one, of which the programs of some outputs are selected.
+
+    Attributes:
+        program: the design.
+        costs: (N, M).
+        exponents: (N, N) in nats, by which the logarithm of a ratio of two rows is bounded.
+        factors, first: (N, N) as in the program of columns.
+        tolerance: the gap that is asked for, as a share of the range of the expected gain.
+    """
+
+    program: LinearDesign
+    costs: FloatArray
+    exponents: FloatArray
+    factors: FloatArray
+    first: BoolArray
+    tolerance: float
+
+    @cached_property
+    def members(self) -> IntArray:
+        """Return the (M, L) letters of each output."""
+        return _choose_members(self.program, self.exponents, self.tolerance)
+
+    def has_mutual_rows(self) -> bool:
+        """Return whether each letter of each output is in a pair, which keeps entries from being negative."""
+        return all(self.factors[np.ix_(own, own)].any(axis=1).all() for own in self.members)
+
+    def select_outputs(self, kept: BoolArray) -> PairLP:
+        """Build the linear program of some outputs."""
+        costs = np.ascontiguousarray(self.costs[:, kept])
+        return PairLP.from_table(costs, self.members[kept], self.factors, self.first)
+
+    def build_start(self, kept: BoolArray) -> FloatArray:
+        """Build columns strictly within every bound: an exponential mechanism and a uniform one, mixed."""
+        gains = self.program.centered_gains[:, kept]
+        near = build_exponential_matrix(gains, 0.9 * self.exponents)
+        return np.asarray(near / 2 + 0.5 / near.shape[1])
+
+    def choose_outputs(self) -> BoolArray:
+        """Choose (M,) the outputs of least cost for a column with one peak or with two neighbouring ones."""
+        peaks = np.exp(-self.exponents)
+        apart = np.where(np.eye(len(peaks), dtype=bool), np.inf, self.exponents)
+        twins = np.maximum(peaks, peaks[:, apart.argmin(axis=0)])
+        kept = np.zeros(self.costs.shape[1], dtype=bool)
+        for columns in (peaks, twins):
+            kept[(columns.T @ self.costs).argmin(axis=1)] = True
+        return kept
+
+
+@dataclass(frozen=True, eq=False)
+class _PairWeights:
+    """Multipliers of pairs.
+
+    Attributes:
+        rows: the pairs.
+        weights: (R,) of rows of size one.
+        outputs: of the columns that the rows number.
+    """
+
+    rows: PairRows
+    weights: FloatArray
+    outputs: IntArray
+
+
+MAX_KEPT_SHARE = 0.8
+"""Where more of the outputs are in use, to price the others takes longer than to have all in the program."""
+
+
+def _generate_outputs(
+    table: _CostTable, allowed: float, deadline: Deadline
+) -> tuple[PairEnding, list[_PairWeights]]:
+    """Solve with the outputs that some columns call for, and with others that the prices do not rule out.
+
+    With a time limit all outputs are in the program, for which there is a bound at each stop.
+
+    Returns:
+        The ending, with a column for each output, and the multipliers that prove its gap.
+    """
+    kept = table.choose_outputs()
+    covered = len(np.unique(table.members[kept])) == len(table.costs)
+    if deadline.is_limited or not covered or kept.mean() > MAX_KEPT_SHARE:
+        kept[:] = True
+    while True:
+        ending = solve_pair_lp(
+            table.select_outputs(kept), table.build_start(kept), allowed, deadline
+        )
+        weights = [_PairWeights(ending.proof.rows, ending.proof.weights, np.flatnonzero(kept))]
+        others = ~kept
+        if not others.any():
+            break
+        program = table.select_outputs(others)
+        prices = np.minimum(ending.proof.least_costs, program.cutoffs)
+        start = table.build_start(np.ones(len(kept), dtype=bool))[:, others]
+        # a fifth of the gap, shared by the letters
+        priced = price_columns(program, prices, start, 0.2 * allowed / len(prices), deadline)
+        weights.append(_PairWeights(priced.rows, priced.weights, np.flatnonzero(others)))
+        if priced.proved.all():
+            break
+        kept[np.flatnonzero(others)[~priced.proved]] = True
+    matrix = np.zeros(table.costs.shape)
+    matrix[:, kept] = ending.matrix
+    return replace(ending, matrix=matrix), weights
 
 
 def _find_tightest_bounds(ratios: RatioBounds) -> IntArray:
@@ -113,10 +223,8 @@ def find_essential_pairs(ratios: RatioBounds, size: int) -> BoolArray:
     return np.asarray((ways > (1 + MAX_DETOUR_FRACTION) * length)[ratios.above, ratios.below])
 
 
-def _build_pair_lp(
-    ratios: RatioBounds, places: IntArray, costs: FloatArray, members: IntArray
-) -> PairLP:
-    """Build the linear program of a design, with costs of at most one."""
+def _read_factors(ratios: RatioBounds, places: IntArray) -> tuple[FloatArray, BoolArray]:
+    """Read the (N, N) factors of all pairs, and those with which a column begins."""
     listed = places >= 0
     factors = np.zeros(listed.shape)
     # tightened a little, so that rounding of the answer stays inside the bounds
@@ -129,7 +237,7 @@ def _build_pair_lp(
     essential = find_essential_pairs(ratios, ratios.size)
     first = np.zeros(listed.shape, dtype=bool)
     first[ratios.above[essential], ratios.below[essential]] = True
-    return PairLP.from_table(costs, members, factors, first | first.T)
+    return factors, first | first.T
 
 
 def _choose_members(program: LinearDesign, exponents: FloatArray, tolerance: float) -> IntArray:
@@ -158,17 +266,6 @@ def _count_near_letters(losses: FloatArray, exponents: FloatArray, allowed: floa
     return int((rest > allowed).sum(axis=0).max()) + 1
 
 
-def _has_mutual_rows(task: PairLP) -> bool:
-    """Return whether each letter of each output is in a pair, which keeps its entry from being negative."""
-    return all(task.factors[np.ix_(own, own)].any(axis=1).all() for own in task.members)
-
-
-def _build_start(program: LinearDesign, exponents: FloatArray) -> FloatArray:
-    """Build (N, M) columns strictly within every bound: an exponential mechanism and a uniform one, mixed."""
-    near = build_exponential_matrix(program.centered_gains, 0.9 * exponents)
-    return np.asarray(near / 2 + 0.5 / near.shape[1])
-
-
 def _extend_columns(program: LinearDesign, exponents: FloatArray, matrix: FloatArray) -> FloatArray:
     """Extend columns of few letters to the others, and mix them with columns by formula to rows of one."""
     envelopes = lower_envelope(exponents, matrix)
@@ -178,20 +275,29 @@ def _extend_columns(program: LinearDesign, exponents: FloatArray, matrix: FloatA
     return matrix if mixture is None else mixture
 
 
-def _list_weights(places: IntArray, proof: PairIterate, scale: float) -> dict[str, FloatArray]:
-    """List the weights of the pairs at a point, with the places of their pairs and outputs.
+def _list_weights(
+    places: IntArray, parts: Sequence[_PairWeights], scale: float
+) -> dict[str, FloatArray]:
+    """List the weights of pairs, with the places of their pairs and outputs.
 
     Those are 0 that are not listed.
     """
-    rows, members = proof.rows, proof.rows.program.members
-    own = members[rows.column, rows.above], members[rows.column, rows.below]
-    weights = proof.weights * rows.unit * rows.factor
-    kept = (weights > 0) & (places[own] >= 0)
+    listed = [_list_part(places, part) for part in parts]
+    pairs, outputs, weights = (np.concatenate(part) for part in zip(*listed, strict=True))
     return {
-        "pairs": places[own][kept].astype(float),
-        "outputs": rows.column[kept].astype(float),
-        "weights": scale * weights[kept],
+        "pairs": pairs.astype(float),
+        "outputs": outputs.astype(float),
+        "weights": scale * weights,
     }
+
+
+def _list_part(places: IntArray, part: _PairWeights) -> tuple[IntArray, IntArray, FloatArray]:
+    """List the pairs, outputs and weights of some rows; those of pairs that bound nothing drop out."""
+    rows, members = part.rows, part.rows.program.members
+    pairs = places[members[rows.column, rows.above], members[rows.column, rows.below]]
+    weights = part.weights * rows.unit * rows.factor
+    kept = (weights > 0) & (pairs >= 0)
+    return pairs[kept], part.outputs[rows.column[kept]], weights[kept]
 
 
 def build_exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:

@@ -23,6 +23,9 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 from pmlopt.solvers.structured.factors import get_lapack
 from pmlopt.solvers.structured.m_matrices import invert_by_factors
 
+PairPlaces = tuple[IntArray, IntArray, IntArray]
+"""The columns of some pairs, and the places of their entries a and b among the members."""
+
 
 @dataclass(frozen=True, eq=False)
 class PairLP:
@@ -66,6 +69,11 @@ class PairLP:
         nearest = self.factors[np.ix_(own[lonely], own)].argmax(axis=1)
         pairs[lonely, nearest] = pairs[nearest, lonely] = True
         return pairs
+
+    def select_factors(self, column: int) -> FloatArray:
+        """Return the (L, L) factors of the members of a column."""
+        own = self.members[column]
+        return self.factors if len(own) == len(self.factors) else self.factors[np.ix_(own, own)]
 
     def sum_rows(self, entries: FloatArray) -> FloatArray:
         """Sum (M, L) entries over the columns, for each of the N letters."""
@@ -187,12 +195,17 @@ class PairIterate:
         return self.rows.price(self.weights)
 
     @cached_property
-    def bound(self) -> float:
-        """Return a lower bound on the optimum, but for rounding."""
+    def least_costs(self) -> FloatArray:
+        """Return (N,) the least of what each letter costs on the columns, with what the rows add."""
         program = self.rows.program
         least = program.cutoffs.copy()
         np.minimum.at(least, program.members.ravel(), (program.costs - self.added_costs).ravel())
-        return float(least.sum())
+        return least
+
+    @property
+    def bound(self) -> float:
+        """Return a lower bound on the optimum, but for rounding."""
+        return float(self.least_costs.sum())
 
     @cached_property
     def missing(self) -> FloatArray:
@@ -262,8 +275,8 @@ def build_start(program: PairLP, matrix: FloatArray) -> PairIterate:
     own = np.take_along_axis(matrix, program.members.T, axis=0)
     columns = np.ascontiguousarray(own.T)
     slack = rows.measure(columns)
-    # a tenth of the costs, which the weights are to balance
-    weights = 0.1 * float(np.abs(program.costs).sum()) / len(slack) / slack
+    # a hundredth of the costs, which the weights are to balance
+    weights = 0.01 * float(np.abs(program.costs).sum()) / len(slack) / slack
     point = PairIterate(rows, columns, slack, weights, np.zeros(len(matrix)))
     prices = np.full(len(matrix), np.inf)
     np.minimum.at(prices, program.members.ravel(), (program.costs - point.added_costs).ravel())
@@ -278,7 +291,7 @@ def _take_step(
     Returns:
         None where the time is over, or the equations have no solution in floats.
     """
-    system = _NewtonSystem.build(point, deadline)
+    system = PairSystem.build(point, deadline)
     if system is None:
         return None
     step = _find_step(point, system)
@@ -287,8 +300,9 @@ def _take_step(
     # what the multipliers leave of the costs counts for every letter
     if len(point.prices) * float(np.abs(system.residual).max()) > 0.05 * gap:
         step = system.refine(step)
-    primal, dual = (min(1.0, 0.995 * length) for length in step.lengths)
-    primal, new = _find_near_pairs(point.matrix, step.matrix, primal, present, point.rows.program)
+    # nearer to the boundary the next steps are short
+    primal, dual = (min(1.0, 0.9 * length) for length in step.lengths)
+    primal, new = _limit_columns(point.matrix, step.matrix, primal, present, point.rows.program)
     moved = replace(
         point,
         matrix=point.matrix + primal * step.matrix,
@@ -296,7 +310,10 @@ def _take_step(
         weights=point.weights + dual * step.weights,
         prices=point.prices + dual * step.prices,
     )
-    return _add_rows(moved, new, gap) if len(new[0]) else moved
+    if not len(new[0]):
+        return moved
+    # in the middle of the others, but by at most a fiftieth of the gap for all letters together
+    return add_rows(moved, new, moved.product, 0.02 * gap / len(moved.prices))
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,7 +327,7 @@ class _Step:
     lengths: tuple[float, float]
 
 
-def _find_step(point: PairIterate, system: _NewtonSystem) -> _Step | None:
+def _find_step(point: PairIterate, system: PairSystem) -> _Step | None:
     """Find the direction: predictor, corrector, and up to six corrections of products far from the rest."""
     slack, weights = point.slack, point.weights
     products = slack * weights
@@ -334,23 +351,25 @@ def _find_step(point: PairIterate, system: _NewtonSystem) -> _Step | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _NewtonSystem:
+class PairSystem:
     """The Newton system at a point.
 
     Attributes:
         point: where it is.
         residual: (M, L) what the multipliers leave of the costs.
         inverses: (M, L, L) factors of the inverse of each column's matrix.
-        rows: (N, N) the Cholesky factor of their sum.
+        rows: (N, N) the Cholesky factor of their sum; None where the prices are fixed.
     """
 
     point: PairIterate
     residual: FloatArray
     inverses: FloatArray
-    rows: FloatArray
+    rows: FloatArray | None
 
     @classmethod
-    def build(cls, point: PairIterate, deadline: Deadline) -> _NewtonSystem | None:
+    def build(
+        cls, point: PairIterate, deadline: Deadline, fixed_prices: bool = False
+    ) -> PairSystem | None:
         """Build and factorise the system; None where the time is over, or rounding makes it indefinite."""
         rows, (columns, size) = point.rows, point.rows.program.shape
         single = point.matrix.ravel()
@@ -373,9 +392,12 @@ class _NewtonSystem:
             scaled = invert_by_factors(-pulled.reshape(-1, size, size), sums[first:last].copy())
             scaled *= point.matrix[first:last, :, None]
             inverses[first:last] = scaled
-            _add_inverses(total, scaled, rows.program.members[first:last])
-        factor, failed = get_lapack(single=False).factorise(total)
+            if not fixed_prices:
+                _add_inverses(total, scaled, rows.program.members[first:last])
         residual = rows.program.costs - point.prices[rows.program.members] - point.added_costs
+        if fixed_prices:
+            return cls(point, residual, inverses, None)
+        factor, failed = get_lapack(single=False).factorise(total)
         return None if failed else cls(point, residual, inverses, factor)
 
     def solve(self, wanted: FloatArray) -> _Step:
@@ -396,13 +418,22 @@ class _NewtonSystem:
     def _solve_for(self, wanted: FloatArray, residual: FloatArray, missing: FloatArray) -> _Step:
         """Solve for changes of the products, of what the costs leave, and of the row sums."""
         point = self.point
-        free = self._apply(point.rows.price(wanted / point.slack) - residual)
+        free = self.move_columns(wanted, residual)
         program = point.rows.program
         prices, _ = get_lapack(single=False).solve(self.rows, missing - program.sum_rows(free))
         matrix = free + self._apply(prices[program.members])
-        slack = point.rows.measure(matrix)
-        weights = (wanted - point.weights * slack) / point.slack
+        slack, weights = self.measure_rows(wanted, matrix)
         return self._measure(matrix, slack, weights, prices)
+
+    def move_columns(self, wanted: FloatArray, residual: FloatArray) -> FloatArray:
+        """Compute the (M, L) directions of the columns under fixed prices."""
+        return self._apply(self.point.rows.price(wanted / self.point.slack) - residual)
+
+    def measure_rows(self, wanted: FloatArray, matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Compute the (R,) directions of slacks and weights from those of the columns."""
+        point = self.point
+        slack = point.rows.measure(matrix)
+        return slack, (wanted - point.weights * slack) / point.slack
 
     def _measure(
         self, matrix: FloatArray, slack: FloatArray, weights: FloatArray, prices: FloatArray
@@ -442,9 +473,9 @@ def _find_length(positive: FloatArray, direction: FloatArray) -> float:
     return 1.0 if fastest <= 1.0 else 1 / fastest
 
 
-def _find_near_pairs(
+def _limit_columns(
     matrix: FloatArray, direction: FloatArray, length: float, present: BoolArray, program: PairLP
-) -> tuple[float, tuple[IntArray, IntArray, IntArray]]:
+) -> tuple[float, PairPlaces]:
     """Shorten a step so that it keeps every pair, and find the pairs that it nearly meets with equality.
 
     Args:
@@ -457,42 +488,51 @@ def _find_near_pairs(
     Returns:
         The length, and the columns, upper and lower entries of the pairs.
     """
-    # the share of the lower entry from which on a pair without a row counts as far from equality
-    near = 0.2
     found = []
-    for column, (mask, own) in enumerate(zip(present, program.members, strict=True)):
-        factors = program.factors
-        if len(own) < len(factors):
-            factors = factors[np.ix_(own, own)]
-        moved = matrix[column] + length * direction[column]
-        close = factors * moved[:, None] > (1 - near) * moved
-        close &= ~mask
-        above, below = np.nonzero(close)
-        if not len(above):
-            continue
-        now, then = (
-            part[below] - factors[above, below] * part[above] for part in (matrix[column], moved)
+    for column, mask in enumerate(present):
+        length, above, below = limit_column(
+            matrix[column], direction[column], length, mask, program.select_factors(column)
         )
-        # a twentieth of the slack stays
-        falling = then < 0.05 * now
-        if falling.any():
-            length *= float((0.95 * now[falling] / (now - then)[falling]).min())
         found.append((np.full(len(above), column), above, below))
-        mask[above, below] = True
-    if not found:
-        return length, (np.empty(0, int), np.empty(0, int), np.empty(0, int))
     columns, upper, lower = (np.concatenate(part) for part in zip(*found, strict=True))
     return length, (columns, upper, lower)
 
 
-def _add_rows(
-    point: PairIterate, new: tuple[IntArray, IntArray, IntArray], gap: float
+def limit_column(
+    column: FloatArray,
+    direction: FloatArray,
+    length: float,
+    present: BoolArray,
+    factors: FloatArray,
+) -> tuple[float, IntArray, IntArray]:
+    """Shorten the step of one column so that it keeps every pair, and find those it nearly meets.
+
+    Returns:
+        The length, and the upper and lower entries of the pairs, which are marked as present.
+    """
+    # the share of the lower entry from which on a pair without a row counts as far from equality
+    near = 0.2
+    moved = column + length * direction
+    close = factors * moved[:, None] > (1 - near) * moved
+    close &= ~present
+    above, below = np.nonzero(close)
+    if len(above):
+        now, then = (part[below] - factors[above, below] * part[above] for part in (column, moved))
+        # a twentieth of the slack stays
+        falling = then < 0.05 * now
+        if falling.any():
+            length *= float((0.95 * now[falling] / (now - then)[falling]).min())
+        present[above, below] = True
+    return length, above, below
+
+
+def add_rows(
+    point: PairIterate, new: PairPlaces, product: FloatArray | float, most: float = np.inf
 ) -> PairIterate:
-    """Add rows to the program of a point, with weights that hardly move its bound."""
+    """Add rows to the program of a point, with products of slack and weight, and weights up to a limit."""
     added = PairRows(point.rows.program, *new)
     slack = added.measure(point.matrix)
-    # in the middle of the others, but by at most a fiftieth of the gap for all letters together
-    weights = np.minimum(point.product / slack, 0.02 * gap / len(point.prices))
+    weights = np.minimum(product / slack, most)
     rows = point.rows
     column = np.concatenate([rows.column, added.column])
     order = np.argsort(column, kind="stable")

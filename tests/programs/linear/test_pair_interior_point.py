@@ -61,6 +61,22 @@ def test_the_optimum_is_that_of_the_simplex(distance: FloatArray) -> None:
     assert result.certificate.verify()
 
 
+@pytest.mark.parametrize("outputs", [[0], [3, 11, 17]])
+def test_outputs_that_are_left_out_at_first_come_in_by_their_prices(
+    outputs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def choose(table: Any) -> Any:
+        return np.isin(np.arange(table.costs.shape[1]), outputs)
+
+    monkeypatch.setattr(pair_interior_point._CostTable, "choose_outputs", choose)
+    program = on_points(draw_plane(23, 4))
+    result, other = solve(program, "pair-ipm", tolerance=1e-9), solve(program, "highs")
+    assert result.status is Status.OPTIMAL
+    assert result.value == pytest.approx(other.value, abs=1e-7)
+    assert result.bound <= other.value + 1e-9
+    assert result.certificate.verify()
+
+
 def test_gains_and_two_metrics_at_once() -> None:
     """Of two bounds on one pair the tighter one counts, and its multiplier is at its place."""
     first, second = draw_plane(18), draw_plane(18, 6)
