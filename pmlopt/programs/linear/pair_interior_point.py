@@ -163,10 +163,6 @@ class _PairWeights:
     outputs: IntArray
 
 
-MAX_KEPT_SHARE = 0.8
-"""Where more of the outputs are in use, to price the others takes longer than to have all in the program."""
-
-
 def _generate_outputs(
     table: _CostTable, allowed: float, deadline: Deadline
 ) -> tuple[PairEnding, list[_PairWeights]]:
@@ -179,7 +175,8 @@ def _generate_outputs(
     """
     kept = table.choose_outputs()
     covered = len(np.unique(table.members[kept])) == len(table.costs)
-    if deadline.is_limited or not covered or kept.mean() > MAX_KEPT_SHARE:
+    # to price few others takes longer than to have all in the program
+    if deadline.is_limited or not covered or kept.mean() > 0.8:
         kept[:] = True
     while True:
         ending = solve_pair_lp(
