@@ -243,7 +243,7 @@ class AuditedClaim:
         ]
         found = " and ".join(
             f"{MEASURE_NAMES.get(name, name)} is "
-            + (f"{self.levels[name]:.6g} nats" if math.isfinite(self.levels[name]) else "infinite")
+            + (f"{self.levels[name]:.9g} nats" if math.isfinite(self.levels[name]) else "infinite")
             + f", above {limits[name]!r}"
             for name in shown
         )

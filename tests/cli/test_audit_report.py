@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +31,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_failed_claim_is_stated_in_words(folder: Path) -> None:
     said = run("audit", "matrix.csv", "--prior", "shares.csv", "--epsilon", "1", code=1)
-    # log(0.7 / 0.1785) = 1.36649, since 0.2 0.7 + 0.25 0.1 + 0.27 0.05 = 0.1785
+    # since 0.2 0.7 + 0.25 0.1 + 0.27 0.05 = 0.1785, and with the digits of the table of levels
+    level = f"{math.log(0.7 / 0.1785):.9g}"
     assert (
-        "The claim FAILS: the PML (pointwise maximal leakage) is 1.36649 nats, above 1.0." in said
+        f"The claim FAILS: the PML (pointwise maximal leakage) is {level} nats, above 1.0." in said
     )
+    assert f"{level} nats = " in said
     assert "the same number would hold for maximal_leakage and would fail for ldp" in said
     assert "read as shares; 18-29: 0.2, 30-44: 0.25, 45-59: 0.27, 60+: 0.28." in said
     assert "4 true values, 4 outputs" in said
