@@ -356,7 +356,7 @@ def mix_with_constant(
 T = TypeVar("T")
 
 MIXED_IN_FIRST = (2.0**-40, 2.0**-30, 2.0**-20)
-"""Shares of a constant that are tried where the chord reveals a larger one."""
+"""Shares of a constant that are tried where the chord reveals one of more than a half."""
 
 
 def min_mixing_weight(
@@ -373,7 +373,7 @@ def min_mixing_weight(
         holds: whether that meets the requirement, in exact arithmetic.
         missing: the share that the chord reveals where it does not.
     """
-    if theta > MIXED_IN_FIRST[-1]:
+    if theta > 0.5:
         # the chord is far above an excess that is flat up to the constant, as where one guess stays the best
         for share in MIXED_IN_FIRST:
             if holds(candidate := mixture(share)):
