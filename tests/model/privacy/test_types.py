@@ -18,7 +18,7 @@ from pmlopt.model.utility import (
     list_informations,
     match,
 )
-from pmlopt.model.utility.given import ABBREVIATIONS
+from pmlopt.model.utility.linear import ABBREVIATIONS
 
 
 def test_conjunctions_are_requirements() -> None:
