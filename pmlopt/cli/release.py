@@ -126,7 +126,7 @@ def release_command(
             err=True,
         )
     if not prints_json():
-        _print_release(told, draft)
+        _print_release(told, draft, is_dry_run=output is None)
     elif output is None or told.exceeds_total:
         print_json("release", to_plain(told))
     _check_total(draft, lambda: find_largest_epsilon(plan, draft, missing, fits_total))
@@ -247,12 +247,13 @@ def _choose_target(data: Path | str, output: Path | None, dry_run: bool) -> Path
     return output
 
 
-def _print_release(told: ReleaseFile, draft: ReleaseDraft) -> None:
+def _print_release(told: ReleaseFile, draft: ReleaseDraft, is_dry_run: bool) -> None:
     """Print the report sections of a release, and what only the releaser learns."""
     from pmlopt.publishing.page import build_sections
     from pmlopt.publishing.releaser_notes import build_releaser_notes
 
-    for one in (*build_sections(told, draft.made), build_releaser_notes(draft)):
+    notes = build_releaser_notes(draft, is_dry_run)
+    for one in (*build_sections(told, draft.made), notes):
         if one.title:
             print_line(one.title)
         for line in one.lines:

@@ -43,12 +43,16 @@ def compute_exact_level(draft: ReleaseDraft) -> float:
     return compute_joint_levels(draft.counted.people, mechanisms).together
 
 
-def build_releaser_notes(draft: ReleaseDraft) -> ReportSection:
-    """Build the section that is printed for the releaser only: exact figures, and what to do about them."""
-    return ReportSection("For you alone: what the folder does not state", list(_list_notes(draft)))
+def build_releaser_notes(draft: ReleaseDraft, is_dry_run: bool = True) -> ReportSection:
+    """Build the section that is printed for the releaser only: exact figures, and what to do about them.
+
+    Before rows are drawn, that is: afterwards another epsilon would mean a second release of the same people.
+    """
+    lines = list(_list_notes(draft, is_dry_run))
+    return ReportSection("For you alone: what the folder does not state", lines)
 
 
-def _list_notes(draft: ReleaseDraft) -> Iterator[str]:
+def _list_notes(draft: ReleaseDraft, is_dry_run: bool) -> Iterator[str]:
     """Yield the lines on the exact level, the stated shares, and missing cells."""
     planned = draft.planned
     counted = draft.counted
@@ -68,7 +72,7 @@ def _list_notes(draft: ReleaseDraft) -> Iterator[str]:
         yield (
             f"Under the exact shares of the file the level is {format_nats(exact)}: the "
             f"{format_nats(planned.together)} above are for the shares {stated}."
-            + _advise_on_epsilon(draft, exact)
+            + _advise_on_epsilon(draft, exact, is_dry_run)
         )
     yield from _compare_with_columns_apart(draft)
     if planned.same_people:
@@ -134,11 +138,13 @@ def _compare_with_columns_apart(draft: ReleaseDraft) -> Iterator[str]:
     )
 
 
-def _advise_on_epsilon(draft: ReleaseDraft, exact: float) -> str:
+def _advise_on_epsilon(draft: ReleaseDraft, exact: float, is_dry_run: bool) -> str:
     """Return which epsilon keeps the claimed level under the exact shares, too; empty where it is kept."""
     claimed = draft.planned.together
     if not claimed < exact:
         return ""
+    if not is_dry_run:
+        return " A dry run says which epsilon keeps a limit for who knows them; a second draw reveals more."
     # A level moves about as much as epsilon does: a fifth more, and up to a hundredth for the kinks where it
     # becomes that of another outcome. One about rare letters, whose stated share is a multiple of the exact
     # one, falls more slowly.

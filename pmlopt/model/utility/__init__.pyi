@@ -11,7 +11,6 @@ from .linear import UtilityName as UtilityName
 from .linear import absolute as absolute
 from .linear import as_utility as as_utility
 from .linear import hamming as hamming
-from .linear import list_informations as list_informations
 from .linear import match as match
 from .linear import squared as squared
 from .orders import highest_threshold as highest_threshold
@@ -24,6 +23,7 @@ from .subconvex import Hellinger as Hellinger
 from .subconvex import MutualInformation as MutualInformation
 from .subconvex import SubConvex as SubConvex
 from .subconvex import TotalVariation as TotalVariation
+from .subconvex import list_informations as list_informations
 from .symmetric import CoordinateGain as CoordinateGain
 from .symmetric import CoordinateLoss as CoordinateLoss
 from .symmetric import DisplacementGain as DisplacementGain

@@ -303,6 +303,7 @@ class EstimationError(Utility):
     criterion: Criterion = "A"
     kind: ClassVar[str] = "estimation-error"
     maximised: ClassVar[bool] = False
+    arguments: ClassVar[tuple[str, ...]] = tuple(WORKLOADS)
     letters: ClassVar[Labels | None] = None
     """Of the columns of a workload, where it names them."""
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -40,9 +40,6 @@ from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.errors import PmloptError, UtilityError
 
-if TYPE_CHECKING:
-    from pmlopt.model.utility.subconvex import SubConvex
-
 
 class Utility(Record, ABC):
     """The interface of utilities: a value on mechanisms, to be maximised or minimised.
@@ -53,6 +50,8 @@ class Utility(Record, ABC):
     USER_NAMES: ClassVar[tuple[str, ...]] = ("kind", "maximised", "value")
 
     maximised: ClassVar[bool]
+    arguments: ClassVar[tuple[str, ...]] = ()
+    """What may follow the name, after a colon."""
 
     @abstractmethod
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
@@ -498,19 +497,6 @@ UtilityLike: TypeAlias = Utility | UtilityName | Callable[[Any, Any], float]
 """A utility, the name of one, or a loss as a function of letter and output."""
 
 
-def list_informations() -> dict[str, Callable[[], SubConvex]]:
-    """List the named sub-convex utilities, including those of imported packages.
-
-    Examples:
-        >>> sorted(list_informations())[:3]
-        ['chi-square', 'guessing-probability', 'hellinger']
-    """
-    from pmlopt.model.utility.subconvex import SubConvex
-
-    known: dict[str, Any] = {**find_tagged_classes(SubConvex)}
-    return {name: kind for name, kind in known.items() if not get_fields(kind)}
-
-
 def as_utility(given: UtilityLike | str) -> Utility:
     """Convert user input to a utility: an object, a name, or a loss d(x, y) of two labels.
 
@@ -570,15 +556,16 @@ def _find_named_utility(given: str) -> Utility:
         return ExpectedLoss(LOSSES[name])
     if name == match.__name__:
         return ExpectedGain(match)
-    from pmlopt.model.utility.estimation_error import WORKLOADS, EstimationError
-
-    kind, _, workload = name.partition(":")
-    if kind == EstimationError.kind:
-        return EstimationError(workload or None)
-    known = list_informations()
-    if name in known:
-        return known[name]()
-    names = [*LOSSES, match.__name__, *known, EstimationError.kind]
-    names += [f"{EstimationError.kind}:{workload}" for workload in WORKLOADS]
+    kind, _, argument = name.partition(":")
+    known = {one: made for one, made in find_tagged_classes(Utility).items() if _has_name(made)}
+    if kind in known and (not argument or known[kind].arguments):
+        return known[kind](argument) if argument else known[kind]()
+    names = [*LOSSES, match.__name__, *known]
+    names += [f"{one}:{each}" for one, made in known.items() for each in made.arguments]
     near = did_you_mean(name, names, f"use {', '.join(names)}, or a matrix")
     raise UtilityError(f"the utility {given!r:.80} is not known: {near}")
+
+
+def _has_name(kind: Any) -> bool:
+    """Return whether a kind of utilities is meant by its name, or by that and an argument."""
+    return bool(kind.arguments) or not get_fields(kind)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.records.fields import find_tagged_classes, get_fields
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import UtilityError
@@ -328,3 +329,14 @@ def check_generator(utility: FInformation) -> None:
         raise UtilityError(
             f"the generator of {utility.name} is not convex near {grid[fall[0] + 1]:g}"
         )
+
+
+def list_informations() -> dict[str, Callable[[], SubConvex]]:
+    """List the named sub-convex utilities, including those of imported packages.
+
+    Examples:
+        >>> sorted(list_informations())[:3]
+        ['chi-square', 'guessing-probability', 'hellinger']
+    """
+    known: dict[str, Any] = {**find_tagged_classes(SubConvex)}
+    return {name: kind for name, kind in known.items() if not get_fields(kind)}

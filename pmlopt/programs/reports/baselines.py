@@ -10,7 +10,6 @@ import numpy as np
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.core.numbers.roots import bisect
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.model.utility import list_informations
 from pmlopt.model.utility.linear import compute_expectation
 from pmlopt.programs.certificate import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
@@ -103,8 +102,13 @@ def make_utility_measure(certificate: DesignCertificate) -> UtilityMeasure | Non
         )
     # of designs with a sub-convex utility, which they have by its name
     name = getattr(certificate, "utility", None)
-    if isinstance(name, str) and name in list_informations():
-        utility = list_informations()[name]()
+    if not isinstance(name, str):
+        return None
+    from pmlopt.model.utility import list_informations
+
+    known = list_informations()
+    if name in known:
+        utility = known[name]()
         return UtilityMeasure(
             certificate.value_name,
             True,
