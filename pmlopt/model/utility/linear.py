@@ -557,9 +557,11 @@ def _find_named_utility(given: str) -> Utility:
     if name == match.__name__:
         return ExpectedGain(match)
     kind, _, argument = name.partition(":")
-    known = {one: made for one, made in find_tagged_classes(Utility).items() if _has_name(made)}
+    known: dict[str, Any] = {**find_tagged_classes(Utility)}
+    known = {one: made for one, made in known.items() if _has_name(made)}
     if kind in known and (not argument or known[kind].arguments):
-        return known[kind](argument) if argument else known[kind]()
+        found: Utility = known[kind](argument) if argument else known[kind]()
+        return found
     names = [*LOSSES, match.__name__, *known]
     names += [f"{one}:{each}" for one, made in known.items() for each in made.arguments]
     near = did_you_mean(name, names, f"use {', '.join(names)}, or a matrix")
