@@ -147,9 +147,19 @@ def run_loaded(
         begin: when it was loaded.
         read: makes the point of a solution of HiGHS; left out, the result has none.
         save: what a next solve can start from.
+
+    Raises:
+        SolverOptionError: a number of threads is asked for, and an earlier solve had another one.
     """
-    solver.run()
+    ended = solver.run()
     status = solver.getModelStatus()
+    _, threads = solver.getOptionValue("threads")
+    is_refused = ended == highspy.HighsStatus.kError and status == highspy.HighsModelStatus.kNotset
+    if threads and is_refused:
+        raise SolverOptionError(
+            f"HiGHS keeps the number of threads of the first solve of a process, and threads={threads} is "
+            "another one: leave the option out, or give it at every solve of a new process"
+        )
     solution = solver.getSolution()
     steps = (
         solver.getInfoValue("simplex_iteration_count"),

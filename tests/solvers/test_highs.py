@@ -15,9 +15,21 @@ import numpy as np
 import pytest
 from oracles import designs as oracles
 
-from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Program, design
-from pmlopt.errors import FileFormatError, ProgramError
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    ExpectedGain,
+    ExpectedLoss,
+    MaximalLeakage,
+    Prior,
+    Program,
+    design,
+    solve,
+)
+from pmlopt.errors import FileFormatError, ProgramError, SolverOptionError
 from pmlopt.model.privacy import Requirement
+from pmlopt.programs.certificate import Status
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import make_options
 
@@ -200,3 +212,14 @@ def test_the_time_of_earlier_programs_does_not_count() -> None:
     solver.setOptionValue.return_value = highspy.HighsStatus.kOk
     highs._set_options(solver, {"time_limit": 5.0})
     assert solver.setOptionValue.call_args.args == ("time_limit", 8.0)
+
+
+def test_a_number_of_threads_that_an_earlier_solve_has_fixed_is_refused() -> None:
+    # HiGHS ends such a run with an error and no status, which is no limit that was reached
+    program = design([0.5, 0.3, 0.2], PML(0.5), ExpectedGain(np.eye(3)))
+    assert solve(program, solver="highs").status == Status.OPTIMAL
+    with pytest.raises(
+        SolverOptionError, match=r"threads=211 is another one: leave the option out"
+    ):
+        solve(program, solver="highs", solver_options={"threads": 211})
+    assert solve(program, solver="highs").status == Status.OPTIMAL
