@@ -153,9 +153,9 @@ def run_loaded(
     """
     ended = solver.run()
     status = solver.getModelStatus()
-    _, threads = solver.getOptionValue("threads")
     is_refused = ended == highspy.HighsStatus.kError and status == highspy.HighsModelStatus.kNotset
-    if threads and is_refused:
+    threads = solver.getOptionValue("threads")[1] if is_refused else 0
+    if threads:
         raise SolverOptionError(
             f"HiGHS keeps the number of threads of the first solve of a process, and threads={threads} is "
             "another one: leave the option out, or give it at every solve of a new process"
