@@ -10,7 +10,7 @@ from itertools import chain, repeat
 import numpy as np
 
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.core.numbers.arrays import FloatArray, IntArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty.prior_set import PriorPolytope
@@ -252,6 +252,7 @@ class BestGainPrograms:
         # Newton's first steps need few digits. The last is a tenth of what a level proved to 1e-9 needs, and
         # as fine as the interior point gets.
         self._tolerances = chain((1e-5, 1e-8), repeat(1e-10))
+        self._used: BoolArray | None = None
 
     def solve_at(
         self, exp_neg_level: float, deadline: Deadline
@@ -265,10 +266,13 @@ class BestGainPrograms:
         if task is None:
             raise ArithmeticError("a level of 0 has no inside")
         options = MethodOptions(deadline, next(self._tolerances))
-        outcome = block_interior_point.solve_block_lp(design, task, options)
+        outcome = block_interior_point.solve_block_lp(design, task, options, self._used)
         self.iterations += outcome.iterations or 0
         if outcome.point is None or outcome.point.multipliers is None:
             raise ArithmeticError(outcome.message)
+        # the next level is near, and its program uses outputs of those that were chosen for this one
+        used = outcome.point.matrix.max(axis=0) > 0
+        self._used = None if used.all() else used
         try:
             matrix = approximate_repair(prior, design.privacy, outcome.point.matrix)
         except MechanismError as cause:

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.model.utility.linear import build_best_constant
 from pmlopt.programs.exact.rounding import approximate_repair
@@ -24,13 +24,19 @@ from pmlopt.solvers.structured.interior_point import GapGoal, follow_used_column
 from pmlopt.solvers.structured.iterates import Iterate, build_start
 
 
-def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions) -> SolverResult:
+def solve_block_lp(
+    program: LinearDesign,
+    task: BlockLP,
+    options: MethodOptions,
+    likely: BoolArray | None = None,
+) -> SolverResult:
     """Solve a design in column blocks to the requested certified gap.
 
     Args:
         program: the design; constraints that were added get their multipliers.
         task: the same as numbers.
         options: what was required.
+        likely: (M,) the outputs that a similar design used, which are tried first; or None.
     """
     begin = time.perf_counter()
     added = program.added_rows if program.added else None
@@ -64,7 +70,7 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
     goal = GapGoal(certify_gap, allowed / 2, options.deadline)
     ready = time.perf_counter()
     with limit_threads():
-        ending = follow_used_columns(task, build_start(task), goal)
+        ending = follow_used_columns(task, build_start(task), goal, likely)
     found = Found(
         ending.point.masked_parts(task.allowed, task.hinge_mask)[0],
         task.to_certificate_multipliers(ending.point.rows),

@@ -130,7 +130,9 @@ def follow_central_path(task: BlockLP, start: Iterate, goal: GapGoal) -> Interio
     raise AssertionError
 
 
-def follow_used_columns(task: BlockLP, start: Iterate, goal: GapGoal) -> InteriorPointResult:
+def follow_used_columns(
+    task: BlockLP, start: Iterate, goal: GapGoal, likely: BoolArray | None = None
+) -> InteriorPointResult:
     """Run the iteration on the columns that carry mass after a few steps; the rest become zero.
 
     With random gains a tenth of 1,000 columns are used at the optimum, and a step costs as much as
@@ -141,6 +143,7 @@ def follow_used_columns(task: BlockLP, start: Iterate, goal: GapGoal) -> Interio
         task: the program.
         start: strictly inside.
         goal: what ends it; its gap is priced on all columns, also on those whose entries are zero.
+        likely: (M,) the columns that a similar program used, which are tried first; or None.
     """
     # In smaller programs the steps that choose the columns cost what they save. With a budget nearly every
     # column carries some of it.
@@ -151,6 +154,9 @@ def follow_used_columns(task: BlockLP, start: Iterate, goal: GapGoal) -> Interio
         or task.costs.size < 20 * MIN_SINGLE_PRECISION_ENTRIES
     ):
         return follow_central_path(task, start, goal)
+    ending = None if likely is None else _follow_some_columns(task, likely, goal)
+    if ending is not None:
+        return ending
     point, kept, done = _find_used_columns(task, start, goal.deadline)
     ending = None if kept.all() else _follow_some_columns(task, kept, goal)
     if ending is None:

@@ -300,8 +300,7 @@ def _take_step(
     # what the multipliers leave of the costs counts for every letter
     if len(point.prices) * float(np.abs(system.residual).max()) > 0.05 * gap:
         step = system.refine(step)
-    # nearer to the boundary the next steps are short
-    primal, dual = (min(1.0, 0.9 * length) for length in step.lengths)
+    primal, dual = (min(1.0, 0.995 * length) for length in step.lengths)
     primal, new = _limit_columns(point.matrix, step.matrix, primal, present, point.rows.program)
     moved = replace(
         point,
