@@ -32,8 +32,6 @@ def list_problem_names() -> list[str]:
 
 def list_utility_names() -> list[str]:
     """List the names of utilities that `--utility` takes."""
-    from pmlopt.model.utility import LOSSES, WORKLOADS, EstimationError, list_informations
+    from pmlopt.model.utility.linear import LOSSES, list_kind_names
 
-    error = EstimationError.kind
-    workloads = (f"{error}:{workload}" for workload in WORKLOADS)
-    return sorted([*LOSSES, *list_informations(), error, *workloads])
+    return sorted([*LOSSES, *list_kind_names()])

@@ -557,17 +557,22 @@ def _find_named_utility(given: str) -> Utility:
     if name == match.__name__:
         return ExpectedGain(match)
     kind, _, argument = name.partition(":")
-    known: dict[str, Any] = {**find_tagged_classes(Utility)}
-    known = {one: made for one, made in known.items() if _has_name(made)}
+    known = _list_named_kinds()
     if kind in known and (not argument or known[kind].arguments):
         found: Utility = known[kind](argument) if argument else known[kind]()
         return found
-    names = [*LOSSES, match.__name__, *known]
-    names += [f"{one}:{each}" for one, made in known.items() for each in made.arguments]
+    names = [*LOSSES, match.__name__, *list_kind_names()]
     near = did_you_mean(name, names, f"use {', '.join(names)}, or a matrix")
     raise UtilityError(f"the utility {given!r:.80} is not known: {near}")
 
 
-def _has_name(kind: Any) -> bool:
-    """Return whether a kind of utilities is meant by its name, or by that and an argument."""
-    return bool(kind.arguments) or not get_fields(kind)
+def _list_named_kinds() -> dict[str, Any]:
+    """List the kinds of utilities that are meant by their name, or by that and an argument."""
+    known: dict[str, Any] = {**find_tagged_classes(Utility)}
+    return {name: kind for name, kind in known.items() if kind.arguments or not get_fields(kind)}
+
+
+def list_kind_names() -> list[str]:
+    """List the names of those kinds, and those with an argument."""
+    known = _list_named_kinds()
+    return [*known, *(f"{name}:{one}" for name, kind in known.items() for one in kind.arguments)]

@@ -1,7 +1,6 @@
 """Mehrotra's predictor-corrector method on a design in column blocks.
 
-Sources: S. Mehrotra, SIAM J. Optim. 2 (1992); for the corrections of large systems J. Gondzio, Comput. Optim.
-Appl. 6 (1996).
+Source: S. Mehrotra, SIAM J. Optim. 2 (1992). In large systems products far from the others are corrected.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from pmlopt.core.numbers.arrays import BoolArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 from pmlopt.solvers.structured.block_program import BlockLP
+from pmlopt.solvers.structured.centrality import correct_products
 from pmlopt.solvers.structured.iterates import (
     Iterate,
     NamedArrays,
@@ -345,16 +345,12 @@ def _center_products(
 ) -> NamedArrays:
     """Return the products to want so that those far from the target after a longer step come back to it.
 
-    Gondzio's correction: products at the end of a step that is longer by CENTRED_DETOUR are wanted within a
-    tenth and ten times the target.
+    That is of a step that is longer by CENTRED_DETOUR.
     """
     primal, dual = (min(1.0, length + CENTRED_DETOUR) for length in lengths)
     centred: NamedArrays = {}
     for name, want in wanted.items():
         product = at.slacks[name] + primal * step.slacks[name]
         product *= at.duals[name] + dual * step.duals[name]
-        change = np.clip(product, 0.1 * target, 10 * target)
-        change -= product
-        # a large product would turn the step: it is lowered by no more than this
-        centred[name] = want + np.maximum(change, -10 * target, out=change)
+        centred[name] = want + correct_products(product, target)
     return centred

@@ -20,6 +20,7 @@ import numpy as np
 
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
+from pmlopt.solvers.structured.centrality import correct_products
 from pmlopt.solvers.structured.factors import get_lapack
 from pmlopt.solvers.structured.m_matrices import invert_by_factors
 
@@ -341,7 +342,7 @@ def _find_step(point: PairIterate, system: PairSystem) -> _Step | None:
     for _ in range(6):
         primal, dual = (min(1.0, 1.08 * length + 0.2) for length in step.lengths)
         ahead = (slack + primal * step.slack) * (weights + dual * step.weights)
-        change = np.maximum(np.clip(ahead, 0.1 * target, 10 * target) - ahead, -10 * target)
+        change = correct_products(ahead, target)
         better = system.solve(wanted + change)
         if not sum(better.lengths) > sum(step.lengths) + 0.005:
             break

@@ -14,6 +14,7 @@ import numpy as np
 
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
+from pmlopt.solvers.structured.centrality import correct_products
 from pmlopt.solvers.structured.pair_columns import (
     PairIterate,
     PairLP,
@@ -159,8 +160,7 @@ def _find_step(
         )
         column = point.rows.column
         ahead = (point.slack + lengths[column] * slack) * (point.weights + dual[column] * weights)
-        change = np.clip(ahead, 0.1 * targets, 10 * targets) - ahead
-        wanted = wanted + np.maximum(change, -10 * targets)
+        wanted = wanted + correct_products(ahead, targets)
         direction = system.move_columns(wanted, system.residual)
         slack, weights = system.measure_rows(wanted, direction)
     return direction, slack, weights
