@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.certificate import Certificate, DesignCertificate
 from pmlopt.programs.exact.rounding import (
     MAX_COLUMN_CHANGE,
+    RepairedMatrix,
     RepairRecord,
     compute_mixing_weights,
     drop_noise,
@@ -26,7 +27,7 @@ from pmlopt.programs.program import MethodResult, Program
 MAX_STRICT_SIZE, MAX_STRICT_ROUNDS = 200_000, 20
 """The entries times letters up to which a strict mechanism is looked for, and its cutting planes."""
 
-SLIGHT_WEIGHTS = (0.0, 2.0**-51, 2.0**-49, 2.0**-46, 2.0**-43, 2.0**-40)
+SLIGHT_WEIGHTS = (2.0**-51, 2.0**-49, 2.0**-46, 2.0**-43, 2.0**-40)
 """The shares of another mechanism that mend what rounding broke."""
 
 DUST_LIMITS = (1e-5, 1e-6, 1e-7)
@@ -103,10 +104,9 @@ def clear_tiny_entries(
     """
     clear = drop_noise(matrix, limit)
     support = clear > 0
-    masses = np.maximum(prior.pmf @ support, np.finfo(float).tiny)
     # rows over their sums undo a part of what was mixed in
     for _ in range(5):
-        constant = np.where(support, (prior.pmf @ clear) / masses, 0.0)
+        constant = _average_on_support(prior, clear, support)
         # twice what the chord reveals, for the same reason
         weights = np.minimum(2 * compute_mixing_weights(prior, privacy, clear, constant), 1.0)
         if weights.max() == 0:
@@ -125,17 +125,29 @@ def repair_within_support(
     A little of another mechanism with these zeros is mixed in, a little more at each try: of each column's
     mean on the letters that have it, or else of one that is strictly within the bounds.
     """
+    snapped = _snap_rows(matrix)
+    if is_satisfied(prior, privacy, snapped):
+        return snapped
     missing = compute_mixing_weights(prior, privacy, matrix, prior.pmf @ matrix)
     if missing.max() > SLIGHT_WEIGHTS[-1]:  # only rounding is mended
         return None
     support = matrix > 0
-    masses = np.maximum(prior.pmf @ support, np.finfo(float).tiny)
-    constant = np.where(support, (prior.pmf @ matrix) / masses, 0.0)
-    found = _mix_slightly(prior, privacy, matrix, constant)
+    found = _mix_slightly(prior, privacy, matrix, _average_on_support(prior, matrix, support))
     if found is not None or support.all() or matrix.size * len(matrix) > MAX_STRICT_SIZE:
         return found
     strict = find_strict_mechanism(prior, privacy, matrix)
     return None if strict is None else _mix_slightly(prior, privacy, matrix, strict)
+
+
+def _average_on_support(prior: Prior, matrix: FloatArray, support: BoolArray) -> FloatArray:
+    """Average each column over the letters that have it."""
+    masses = np.maximum(prior.pmf @ support, np.finfo(float).tiny)
+    return np.where(support, (prior.pmf @ matrix) / masses, 0.0)
+
+
+def _snap_rows(matrix: FloatArray) -> FloatArray:
+    """Return the matrix with rows over their sums, on the grid."""
+    return round_rows_to_grid(matrix / matrix.sum(axis=1, keepdims=True))
 
 
 def _mix_slightly(
@@ -143,8 +155,7 @@ def _mix_slightly(
 ) -> FloatArray | None:
     """Return the mixture with least of another matrix that meets the requirement; None without one."""
     for weight in SLIGHT_WEIGHTS:
-        mixed = (1 - weight) * matrix + weight * other
-        tried = round_rows_to_grid(mixed / mixed.sum(axis=1, keepdims=True))
+        tried = _snap_rows((1 - weight) * matrix + weight * other)
         if is_satisfied(prior, privacy, tried):
             return tried
     return None
@@ -179,28 +190,18 @@ def find_strict_mechanism(
     sums = sparse.csr_array((np.ones(count), (letters, entries)), (n, count + 1))
     room = sparse.csr_array((prior.pmf @ matrix)[:, None])
     aside = 1e-6 * np.random.default_rng(0).random((n, m)) * (matrix > 0)
+    costs = np.append(np.zeros(count), -1.0)
+    bounds = [(0, None)] * count + [(None, 1)]
     found, cuts = matrix, []
     for _ in range(MAX_STRICT_ROUNDS):
-        at = found + aside  # away from kinks, where there are no slopes
-        excess = own.violation(prior.pmf, at, math.exp)
-        if np.shape(excess) != (m,):
+        # away from kinks, where there are no slopes
+        slopes = _measure_slopes(prior, own, found + aside)
+        if slopes.shape != (n, m):
             return None
-        raised = [
-            own.violation(prior.pmf, at + 1e-9 * unit[:, None], math.exp) for unit in np.eye(n)
-        ]
-        slopes = (np.array(raised) - excess) / 1e-9
-        values = slopes[letters, outputs]
-        cuts.append(
-            sparse.hstack([sparse.csr_array((values, (outputs, entries)), (m, count)), room])
-        )
-        answer = optimize.linprog(
-            np.append(np.zeros(count), -1.0),
-            sparse.vstack(cuts),
-            np.zeros(m * len(cuts)),
-            sums,
-            np.ones(n),
-            [(0, None)] * count + [(None, 1)],
-        )
+        cut = sparse.csr_array((slopes[letters, outputs], (outputs, entries)), (m, count))
+        cuts.append(sparse.hstack([cut, room]))
+        limits = np.zeros(m * len(cuts))
+        answer = optimize.linprog(costs, sparse.vstack(cuts), limits, sums, np.ones(n), bounds)
         if answer.status != 0 or answer.x[-1] <= 1e-6:
             return None
         found = np.zeros((n, m))
@@ -208,6 +209,17 @@ def find_strict_mechanism(
         if (own.violation(prior.pmf, found, math.exp) < 0).all():
             return found
     return None
+
+
+def _measure_slopes(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray:
+    """Measure (N, M) how fast the excess of each column grows with each entry, by differences."""
+    step = 1e-9
+    excess = privacy.violation(prior.pmf, matrix, math.exp)
+    raised = [
+        privacy.violation(prior.pmf, matrix + step * unit[:, None], math.exp)
+        for unit in np.eye(len(matrix))
+    ]
+    return np.asarray((np.array(raised) - excess) / step)
 
 
 def _iterate_cleaned(
@@ -256,12 +268,9 @@ def _is_cheap(before: DesignCertificate, after: Certificate, allowed: float) -> 
 
 def _join_repairs(first: RepairRecord, before: FloatArray, after: FloatArray) -> RepairRecord:
     """Return the record of a repair that was followed by a removal of dust."""
-    dropped = np.flatnonzero((before.max(axis=0) > 0) & (after.max(axis=0) == 0))
-    return RepairRecord(
-        theta=first.theta,
-        shift=first.shift + float(np.abs(after - before).max()),
-        dropped=tuple(sorted({*first.dropped, *dropped.tolist()})),
-    )
+    then = RepairedMatrix.from_matrices(before, after, first.theta)
+    dropped = tuple(sorted({*first.dropped, *then.dropped}))
+    return RepairRecord(first.theta, first.shift + then.shift, dropped)
 
 
 def _with_certificate(found: MethodResult[C], certificate: C) -> MethodResult[C]:
