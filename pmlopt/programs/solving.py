@@ -345,9 +345,11 @@ def check_solver_name(name: object) -> str:
     """
     given = name if isinstance(name, str) else ""
     wanted = given.lower()
+    if wanted == "auto":
+        return given
     # cvxpy takes a second to load: where it is loaded, its solvers come first, else last
     loaded = "cvxpy" in sys.modules and wanted in list_installed()
-    if wanted == "auto" or loaded or is_method_name(wanted) or wanted in list_installed():
+    if loaded or is_method_name(wanted) or wanted in list_installed():
         return given
     load_installed_registries()
     if is_method_name(wanted):

@@ -53,9 +53,10 @@ SOLUTION_FILE = "solution"
 """In place of the name of a solver: the columns are given."""
 
 
-def list_installed() -> list[str]:
+@cache
+def list_installed() -> tuple[str, ...]:
     """List cvxpy's installed solvers by their `solve` names."""
-    return sorted(entry.lower() for entry in cp.installed_solvers())
+    return tuple(sorted(entry.lower() for entry in cp.installed_solvers()))
 
 
 def solve_declared(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from dataclasses import fields as dataclass_fields
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
@@ -289,7 +289,7 @@ def get_tag(kind: type) -> tuple[str, str] | None:
     """Return the tag key (`kind` or `name`) and text of a record class, if any."""
     own = {one.name for one in dataclass_fields(kind)} if is_dataclass(kind) else set()
     for key in ("kind", "name"):
-        word = inspect.getattr_static(kind, key, None)
+        word = next((vars(one)[key] for one in kind.__mro__ if key in vars(one)), None)
         if isinstance(word, str) and key not in own:
             return key, word
     return None
@@ -337,11 +337,17 @@ def _load_package(base: type) -> None:
     if package is None or base.__name__ not in names:
         return
     if is_own_module(name):
-        for module in iter_modules(package.__path__):
-            import_module(f"{name}.{module.name}")
+        _load_modules(name)
     else:
         for one in names:
             getattr(package, one)
+
+
+@cache
+def _load_modules(package: str) -> None:
+    """Load all modules of a package."""
+    for module in iter_modules(sys.modules[package].__path__):
+        import_module(f"{package}.{module.name}")
 
 
 def _find_loaded_classes(*bases: type) -> dict[str, type]:
@@ -351,13 +357,11 @@ def _find_loaded_classes(*bases: type) -> dict[str, type]:
     while waiting:
         kind = waiting.pop(0)
         waiting += kind.__subclasses__()
+        own = vars(kind)
+        if "is_form" in own or not {"kind", "name"} & own.keys() or inspect.isabstract(kind):
+            continue
         tag = get_tag(kind)
-        if (
-            tag is None
-            or tag[0] not in vars(kind)
-            or "is_form" in vars(kind)
-            or inspect.isabstract(kind)
-        ):
+        if tag is None or tag[0] not in own:
             continue
         other = found.get(tag[1], kind)
         if (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
