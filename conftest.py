@@ -26,7 +26,8 @@ ROOT = Path(__file__).parent
 SLOW = frozenset((ROOT / "tests" / "slow.txt").read_text("utf-8").split("\n"))
 KEPT = frozenset((ROOT / "tests" / "kept.txt").read_text("utf-8").split("\n"))
 NIGHTLY = read_nightly((ROOT / "tests" / "nightly.txt").read_text("utf-8"))
-KEPT_TESTS = frozenset(name.partition("[")[0] for name in KEPT)
+LEFT_OUT = {"fast": SLOW - {name.partition("[")[0] for name in KEPT}, "not nightly": NIGHTLY}
+"""The tests, or cases, that are not made where the others alone are asked for."""
 
 sys.dont_write_bytecode = (
     False  # or every worker, and every process that a test starts, compiles all anew
@@ -139,14 +140,19 @@ def pytest_pycollect_makeitem(
     collector: pytest.Module | pytest.Class, name: str
 ) -> list[pytest.Item] | None:
     """Do not make the cases of a test none of which is asked for, as each is slow, or nightly."""
-    left_out = {"fast": SLOW - KEPT_TESTS, "not nightly": NIGHTLY}
-    names = left_out.get(collector.config.getoption("markexpr"), ())
+    names = LEFT_OUT.get(collector.config.getoption("markexpr"), ())
     return [] if f"{collector.nodeid}::{name}" in names else None
 
 
-def pytest_collection_finish() -> None:
-    """Take modules and tests, which stay, out of what the garbage collector looks through."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let the garbage collector look through modules and tests, which stay, neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` deselects

@@ -87,6 +87,7 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+@cache
 def defined(path: Path) -> list[str]:
     """The names that a file defines at its top, but those that start with an underscore."""
     names: list[str] = []
@@ -100,6 +101,7 @@ def defined(path: Path) -> list[str]:
     return [name for name in dict.fromkeys(names) if not name.startswith("_")]
 
 
+@cache
 def imported(path: Path, package: str = "pmlopt") -> dict[str, str]:
     """Where the names that a package passes on are defined: name -> dotted module, followed to its end."""
     found: dict[str, str] = {}

@@ -197,7 +197,12 @@ def test_each_formula_of_a_generated_page_is_set_as_it_is_written() -> None:
     assert [found for text in pages.values() for found in wrong_formulas(text)] == []
 
 
-@pytest.mark.parametrize("path", sorted({one.path for one in public_names.modules()}))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give the test of the reference its modules, which take a second to find, where it is asked for."""
+    if "path" in metafunc.fixturenames:
+        metafunc.parametrize("path", sorted({one.path for one in public_names.modules()}))
+
+
 def test_each_formula_of_the_reference_is_set_as_it_is_written(path: str) -> None:
     assert wrong_formulas(drop_code(docstrings(path))) == []
 

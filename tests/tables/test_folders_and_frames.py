@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import dask
-import dask.dataframe
 import duckdb
 import numpy as np
 import pandas as pd
@@ -336,6 +334,9 @@ def run_release(frame: Any, target: Path, keep: list[str]) -> None:
 
 def make_dask_frame(columns: dict[str, list[Any]]) -> Any:
     """A frame of Dask that keeps objects: by default it makes text of them itself."""
+    import dask
+    import dask.dataframe
+
     with dask.config.set({"dataframe.convert-string": False}):
         return dask.dataframe.from_pandas(pd.DataFrame(columns), npartitions=1)
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.formula.api as smf
 
 from pmlopt import Mechanism, estimation
 from pmlopt.errors import InputError
@@ -38,6 +37,8 @@ def test_values_are_drawn_from_their_posterior() -> None:
 
 
 def test_pooled_logits_are_those_of_the_likelihood() -> None:
+    import statsmodels.formula.api as smf
+
     # the pooled variance is that of the likelihood, but for the error of 40 imputations
     table, mechanisms = make_table(), {"ill": WARNER, "smokes": WARNER}
     known = estimation.model(table, "smokes ~ ill + town", mechanisms)

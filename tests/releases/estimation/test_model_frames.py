@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.formula.api as smf
 
 from pmlopt import Mechanism, estimation
 from pmlopt.errors import InputError
@@ -30,6 +29,8 @@ def make_table(people: int = 400) -> dict[str, Any]:
 
 
 def fit_statsmodels(formula: str) -> Any:
+    import statsmodels.formula.api as smf
+
     frame = pd.DataFrame(make_table())
     frame["smokes"] = (frame["smokes"] == "yes") * 1
     return smf.logit(formula, frame).fit(disp=0, tol=1e-12)
@@ -103,6 +104,8 @@ def test_people_of_no_weight_are_left_out() -> None:
 
 
 def test_a_law_has_columns_of_its_own() -> None:
+    import statsmodels.formula.api as smf
+
     # the logarithm of the likelihood is the sum of those of two regressions in clear
     found = estimation.model(
         make_table(), "smokes ~ ill", {"ill": CLEAR, "smokes": CLEAR}, law="~ age + town"

@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
-import statsmodels.formula.api as smf
 from scipy import optimize
-from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from pmlopt import Mechanism, estimation
 from pmlopt.core.numbers.arrays import FloatArray
@@ -64,6 +61,8 @@ def check_same(found: estimation.FittedModel, coefficients: Any, errors: Any) ->
 
 
 def test_what_was_released_in_clear_gives_the_logits_of_statsmodels() -> None:
+    import statsmodels.api as sm
+
     table = make_table()
     known = sm.Logit((table["smokes"] == "yes").astype(float), make_design(table))
     fitted = known.fit(disp=0, method="newton", tol=1e-12)
@@ -73,6 +72,8 @@ def test_what_was_released_in_clear_gives_the_logits_of_statsmodels() -> None:
 
 
 def test_what_was_released_in_clear_gives_the_multinomial_logits_of_statsmodels() -> None:
+    import statsmodels.api as sm
+
     table = make_table()
     known = sm.MNLogit(pd.Categorical(table["drink"]).codes, make_design(table))
     fitted = known.fit(disp=0, method="newton", tol=1e-12)
@@ -92,6 +93,8 @@ def compute_ordered_slopes(point: Any, design: FloatArray, codes: Any) -> Any:
 
 
 def test_what_was_released_in_clear_gives_the_ordered_logits_of_statsmodels() -> None:
+    from statsmodels.miscmodels.ordinal_model import OrderedModel
+
     table = make_table()
     order = pd.Categorical(table["drink"], list("abc"), ordered=True)
     known = OrderedModel(pd.Series(order), make_design(table)[:, 1:], distr="logit")
@@ -116,6 +119,8 @@ def test_what_was_released_in_clear_gives_the_ordered_logits_of_statsmodels() ->
 
 
 def test_a_released_covariate_in_clear_gives_the_linear_models_of_statsmodels() -> None:
+    import statsmodels.api as sm
+
     table = make_table()
     linear = sm.OLS(table["income"], make_design(table)).fit()
     check_same(fit_clear("income"), linear.params, linear.bse)
@@ -384,6 +389,8 @@ def make_randomized() -> dict[str, Any]:
 def test_tuples_that_were_released_in_clear_give_the_models_of_statsmodels(
     response: str, columns: tuple[str, ...]
 ) -> None:
+    import statsmodels.api as sm
+
     table = make_table()
     table["drink"] = np.where(
         table["ill"] == "yes", table["drink"], "a"
@@ -477,6 +484,8 @@ def test_joint_mechanisms_stand_side_by_side() -> None:
 
 
 def test_a_joint_likelihood_is_a_sum_over_the_tuples_that_occur() -> None:
+    import statsmodels.formula.api as smf
+
     # by plain sums, whose derivatives are complex steps
     tuples = [("no", 0), ("no", 1), ("no", 2), ("yes", 0), ("yes", 1)]
     rng = np.random.default_rng(8)
