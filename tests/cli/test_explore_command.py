@@ -12,6 +12,7 @@ import pytest
 from commands import run_line as run
 
 from pmlopt import PML, Chain, Ledger, Stream, load
+from pmlopt.publishing.exploring import exploration
 from pmlopt.releases import Streams
 
 pytest.importorskip("vl_convert")
@@ -26,6 +27,8 @@ def shown(path: str = "page.html") -> Any:
 @pytest.fixture(autouse=True)
 def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    # to bundle what draws a page takes a second: tests/publishing/exploring has it
+    monkeypatch.setattr(exploration, "load_vega_scripts", str)
     Path("counts.csv").write_text("letter,count\n1,4000\n2,3000\n3,2000\n4,1000\n")
     Path("joint.csv").write_text(",a,b\nf,30,20\nm,10,40\n")
 
