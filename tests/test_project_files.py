@@ -8,7 +8,7 @@ import tomllib
 
 from documents import ROOT, module
 
-from pmlopt.core.files.disk import MECHANISM_FILE_VERSION
+from pmlopt.core.matrices.matrix_file import MECHANISM_FILE_VERSION
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 NOXFILE = ast.parse((ROOT / "noxfile.py").read_text("utf-8"))

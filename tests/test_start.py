@@ -140,6 +140,21 @@ def test_a_command_loads_what_it_needs(files: Path, command: str) -> None:
     assert heavy & set(loaded) == set()
 
 
+FIRST_DESIGN = """
+import sys
+from pmlopt import PML, Prior, design, solve
+result = solve(design(Prior.from_counts({"a": 2, "b": 1}), PML(0.5), "hamming"))
+assert result.certificate.verify() and result.mechanism.sample(["a"], seed=1) in (["a"], ["b"])
+readers = {"files", "matrices.formats", "matrices.text_tables", "records.converters", "records.record"}
+found = {f"pmlopt.core.{one}" for one in readers} | {"csv", "json", "pathlib", "pkgutil", "unicodedata"}
+assert not found & set(sys.modules), found & set(sys.modules)
+"""
+
+
+def test_a_first_design_loads_nothing_that_reads_files() -> None:
+    subprocess.run([sys.executable, "-c", FIRST_DESIGN], check=True)
+
+
 def test_the_table_of_commands_is_that_of_the_modules() -> None:
     assert list(COMMANDS) == sorted(COMMANDS)
     for name, (module, sentence) in COMMANDS.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -17,6 +16,7 @@ from pmlopt.cli.reading import read_prior, require_counts
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import pluralize
 from pmlopt.core.frames import Missing
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import Label, join_words
 from pmlopt.errors import FileFormatError, InputError
 
@@ -46,7 +46,7 @@ Seed: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class DataOptions:
     """How a data file is read: options that are None are detected; and what its letters are."""
 
@@ -115,7 +115,7 @@ class DataOptions:
             return read_texts(table, columns)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class DatabaseOptions:
     """The options of a database that is given by its URL in place of a data file."""
 
@@ -167,7 +167,7 @@ class DatabaseOptions:
         print_line(f"{rows:,} rows written to the new table {self.into}.", err=prints_json())
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ColumnOptions(DataOptions):
     """Options for reading a prior: from a letter table, or by counting data columns."""
 
@@ -294,7 +294,7 @@ def warn_of_order(keep_order: bool) -> None:
         )
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class KeepOptions:
     """Options for the other columns of a data file: kept in clear, or dropped."""
 

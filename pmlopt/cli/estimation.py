@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import pluralize
 from pmlopt.core.files.disk import is_standard_stream
 from pmlopt.core.files.file_kinds import SURVEY_KINDS
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import FloatArray, Label
 from pmlopt.errors import InputError
 
@@ -40,7 +41,7 @@ _Workload: TypeAlias = Annotated[
 _Confidence: TypeAlias = Annotated[float, "With which all intervals hold at once."]
 
 
-@dataclass(frozen=True, kw_only=True)
+@light_dataclass(frozen=True, kw_only=True)
 class OutcomeOptions(DataOptions):
     """The options of `estimate` on what was released, and on columns in clear beside it."""
 

@@ -10,7 +10,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from importlib import import_module
 from inspect import Parameter, isfunction, signature
@@ -54,6 +54,7 @@ from pmlopt.cli.terminal import print_line
 from pmlopt.core.failures import is_out_of_memory, is_worker_lost
 from pmlopt.core.files import disk
 from pmlopt.core.files.disk import redirect_standard_output
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.errors import (
     CountedTableWarning,
     FormerNameWarning,
@@ -231,7 +232,7 @@ imports = click.Option(
 )
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class OptionNote:
     """What an annotation `Annotated[kind, help, flags, type, complete]` states of the option of a parameter.
 
@@ -266,7 +267,7 @@ def derive_flags(key: str) -> str:
     return "-o/--output" if key == "output" else f"--{plain}"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ArgumentNote:
     """An annotation that makes a parameter a positional argument, what completes it, and its click type."""
 
@@ -382,7 +383,7 @@ Plot: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@light_dataclass(frozen=True, kw_only=True)
 class SolverChoice:
     """The options on how to solve and what to print."""
 
@@ -424,7 +425,7 @@ def read_solver_options(pairs: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
+@light_dataclass(frozen=True, kw_only=True)
 class SolveOptions(SolverChoice):
     """The common options of solving commands: solver, output and report files."""
 

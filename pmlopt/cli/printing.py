@@ -11,7 +11,6 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -20,6 +19,7 @@ from pmlopt.cli.exits import prints_json
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import align_cells
 from pmlopt.core.files import disk
+from pmlopt.core.lazy_imports import is_installed
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InputError
 
@@ -75,7 +75,7 @@ def open_console() -> Any:
 
     There is none either where rich is missing, which only shows progress.
     """
-    if prints_json() or not sys.stderr.isatty() or find_spec("rich") is None:
+    if prints_json() or not sys.stderr.isatty() or not is_installed("rich"):
         return None
     from rich.console import Console
 

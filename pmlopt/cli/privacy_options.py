@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
@@ -14,6 +13,7 @@ from pmlopt.cli.options import OptionNote, refuse_options
 from pmlopt.cli.reading import find_known_name, read_distance, read_gains, read_known
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.files.letter_files import read_letters
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import Label
 from pmlopt.core.records.fields import find_tagged_class, find_tagged_classes, get_fields
 from pmlopt.core.suggestions import did_you_mean
@@ -31,7 +31,7 @@ LEVELS = ("epsilon", "upper", "lower")
 """The fields of requirements that are the level where nothing else is stated."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class SetsFields:
     """An annotation: an option sets these requirement fields, read for the prior's letters from a file."""
 
@@ -39,7 +39,7 @@ class SetsFields:
     read: Callable[[Any, Prior], Any] = lambda value, _: value
 
 
-@dataclass(frozen=True, kw_only=True)
+@light_dataclass(frozen=True, kw_only=True)
 class PriorSetOptions:
     """The options of the set of priors: a radius, or a sample's confidence."""
 
@@ -94,7 +94,7 @@ def list_privacy_names() -> list[str]:
     return sorted(name for name, names in needed.items() if names <= given | {"epsilon", "upper"})
 
 
-@dataclass(frozen=True, kw_only=True)
+@light_dataclass(frozen=True, kw_only=True)
 class PrivacyOptions(ColumnOptions, PriorSetOptions):
     """The common options of `design` and `audit`: prior, requirement and set of priors."""
 

@@ -6,12 +6,12 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pmlopt.cli.data_options import DataOptions, KeepOptions, PersonColumn
 from pmlopt.cli.strict_command import get_arguments
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.errors import InputError, PmloptError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _FLAGS = {"name": "privacy", "columns": "column"}
 """The option of a key of a plan that has another name."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class SingleReleaseOptions(KeepOptions):
     """The options of a release without a plan file: one column or column tuple."""
 

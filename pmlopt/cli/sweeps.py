@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -31,6 +31,7 @@ from pmlopt.cli.targets import check_distinct_targets, check_file_formats
 from pmlopt.cli.terminal import print_line
 from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core.files import disk
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.errors import InputError, SweepStoppedError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def problem_at(path: Path, content: bytes, **point: float) -> Program[Any]:  # n
     return instance.program(**{name: int(value) if whole else value})
 
 
-@dataclass(frozen=True, kw_only=True)
+@light_dataclass(frozen=True, kw_only=True)
 class SweepOptions(SolverChoice):
     """The options of a sweep: solver and output table."""
 

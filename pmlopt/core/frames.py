@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
-from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from pmlopt.core.declared_orders import find_declared_orders
-from pmlopt.core.lazy_imports import import_optional
+from pmlopt.core.lazy_imports import import_optional, is_installed
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.errors import InputError
 
 Missing: TypeAlias = Literal["refuse", "drop", "letter"]
@@ -23,7 +22,7 @@ MISSING_LETTER = ""
 """The letter of a missing cell: the empty text, as it is in a CSV file."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class MissingKind:
     """A missing cell of a kind, such as Stata's `.a`, or an answer that SPSS declares as missing.
 
@@ -98,7 +97,7 @@ def to_narwhals(data: Any, *, lazy: bool = False) -> Any:
     if data is None or isinstance(data, _PLAIN) or type(data).__module__.startswith("pmlopt."):
         return None
     package = type(data).__module__.partition(".")[0]
-    if package not in _FRAME_PACKAGES and find_spec("narwhals") is None:
+    if package not in _FRAME_PACKAGES and not is_installed("narwhals"):
         return None
     narwhals = import_optional("narwhals", f"frames and series of {package}")
     try:

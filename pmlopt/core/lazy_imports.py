@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pmlopt.errors import MissingExtraError
@@ -24,9 +23,11 @@ if TYPE_CHECKING:
     import graphlib
     import hashlib
     import html
+    import pkgutil
     import shutil
     import tempfile
     import traceback
+    import unicodedata
     import zipfile
     from concurrent import futures
 
@@ -61,8 +62,8 @@ else:
     difflib, futures, graphlib, hashlib, html = map(
         LazyModule, ("difflib", "concurrent.futures", "graphlib", "hashlib", "html")
     )
-    shutil, tempfile, traceback, zipfile = map(
-        LazyModule, ("shutil", "tempfile", "traceback", "zipfile")
+    pkgutil, shutil, tempfile, traceback, unicodedata, zipfile = map(
+        LazyModule, ("pkgutil", "shutil", "tempfile", "traceback", "unicodedata", "zipfile")
     )
 
 
@@ -111,14 +112,21 @@ def check_installed(purpose: str, *packages: str) -> None:
         packages: their names, which are those of their modules.
     """
     for package in packages:
-        if find_spec(package) is None:
+        if not is_installed(package):
             raise MissingExtraError(
                 f"{purpose} need {package}, which is not installed: pip install {package}"
             )
 
 
+def is_installed(module: str) -> bool:
+    """Return whether there is a module or a package, which is not imported."""
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
+
+
 __all__ = [
     "arrow_csv", "check_installed", "compute", "cp", "difflib", "futures", "graphlib", "hashlib", "html",
-    "import_optional", "ipc", "linalg", "optimize", "parquet", "pyarrow", "require_extra", "shutil", "sparse",
-    "special", "tempfile", "traceback", "zipfile",
+    "import_optional", "ipc", "is_installed", "linalg", "optimize", "parquet", "pkgutil", "pyarrow",
+    "require_extra", "shutil", "sparse", "special", "tempfile", "traceback", "unicodedata", "zipfile",
 ]  # fmt: skip

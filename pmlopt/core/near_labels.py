@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 
+from pmlopt.core.lazy_imports import unicodedata
 from pmlopt.core.numbers.arrays import Label
 from pmlopt.errors import LabelWarning
 

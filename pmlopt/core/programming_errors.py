@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from types import FrameType
 from typing import TypeGuard
 
@@ -31,9 +30,6 @@ PROGRAMMING_ERRORS = (
     ValueError,
     ZeroDivisionError,
 )
-
-
-PACKAGE = Path(__file__).parent.parent
 
 
 def is_strict() -> bool:
@@ -95,12 +91,14 @@ def _get_library(frame: FrameType) -> str:
 
 def _is_own(frame: FrameType) -> bool:
     """Return whether a frame runs pmlopt code, generated code included."""
-    return _get_library(frame) == PACKAGE.name
+    return _get_library(frame) == "pmlopt"
 
 
 def _shorten_path(file: str) -> str:
     """Shorten a path by machine-specific folders."""
-    path = Path(file)
+    from pathlib import Path
+
+    path, package = Path(file), Path(__file__).parents[1]
     return (
-        path.relative_to(PACKAGE.parent).as_posix() if path.is_relative_to(PACKAGE) else path.name
+        path.relative_to(package.parent).as_posix() if path.is_relative_to(package) else path.name
     )

@@ -10,16 +10,12 @@ from __future__ import annotations
 import os
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.declared_orders import make_label_rank
-from pmlopt.core.files import disk
-from pmlopt.core.files.letter_files import read_letters
 from pmlopt.core.frames import (
     get_column_names,
     get_row_names,
@@ -33,8 +29,7 @@ from pmlopt.core.frames import (
     to_narwhals,
     to_plain_list,
 )
-from pmlopt.core.matrices.formats import read_table
-from pmlopt.core.matrices.matrix_file import Source
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import (
     NUMBER_HEADERS,
     DefaultLabels,
@@ -49,7 +44,6 @@ from pmlopt.core.numbers.arrays import (
     parse_labels,
 )
 from pmlopt.core.numbers.counts import CountedTuples
-from pmlopt.core.records.record import parse_json
 from pmlopt.errors import InputError
 
 Axes = tuple[Labels | None, ...]
@@ -57,7 +51,7 @@ Numbers: TypeAlias = ArrayLike | Mapping[Any, Any] | os.PathLike[str]
 """What holds numbers, with labels or without: frames and series of other libraries too."""
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class LabelledArray:
     """A vector or matrix with optional labels for each axis.
 
@@ -158,7 +152,7 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
     if isinstance(data, LabelledArray) or _is_plain_array(data, 1):
         return data if isinstance(data, LabelledArray) else LabelledArray(data, (None,), what)
     if isinstance(data, os.PathLike):
-        return _read_file(data, read_vector, read_letters, error)
+        return _read_file(data, read_vector, error)
     if isinstance(data, Mapping):
         return LabelledArray(list(data.values()), (_clean_labels(data, what, error),), what)
     parts = read_frame(data)
@@ -217,7 +211,7 @@ def read_labelled_table(
     if _is_plain_array(data, 2) or _are_plain_rows(data):
         return LabelledArray(data, (None, None), what)
     if isinstance(data, os.PathLike):
-        return _read_file(data, read_labelled_table, read_table, error)
+        return _read_file(data, read_labelled_table, error)
     if isinstance(data, Mapping):
         return _read_mapping(data, what, error, absent)
     found = to_narwhals(data)
@@ -236,24 +230,31 @@ def read_labelled_table(
     )
 
 
-def _read_file(
-    path: os.PathLike[str], door: Any, read: Any, error: type[InputError]
-) -> LabelledArray:
+def _read_file(path: os.PathLike[str], door: Any, error: type[InputError]) -> LabelledArray:
     """Read a labelled file: typed labels of Parquet, parsed text labels of CSV."""
+    from pathlib import Path
+
+    from pmlopt.core.files.disk import read_bytes
+    from pmlopt.core.files.letter_files import read_letters
+    from pmlopt.core.matrices.formats import read_table
+
     ending = Path(path).suffix.lower()
     what = str(path)
     if ending in (".parquet", ".pq") and (door is read_vector or ending == ".pq"):
+        from pmlopt.core.matrices.matrix_file import Source
         from pmlopt.core.matrices.parquet import read_parquet_table
 
-        table = read_parquet_table(Source(path, disk.read_bytes(path)))
+        table = read_parquet_table(Source(path, read_bytes(path)))
         return cast("LabelledArray", door(table, what, error))
     if ending == ".json":
-        data = parse_json(disk.read_bytes(path), what)
+        from pmlopt.core.records.record import parse_json
+
+        data = parse_json(read_bytes(path), what)
         if not (
             isinstance(data, dict) and "format" in data
         ):  # a mapping, or rows, and no mechanism
             return _read_text_file(door(data, what, error))
-    *axes, values = read(path)
+    *axes, values = read_letters(path) if door is read_vector else read_table(path)
     named = tuple(
         None if isinstance(side, DefaultLabels) else check_labels_of_size(side, None, what, error)
         for side in axes

@@ -19,8 +19,6 @@ from pmlopt.core.display import (
     import_pandas,
 )
 from pmlopt.core.frames import get_pandas_index, has_labels, to_narwhals
-from pmlopt.core.matrices.formats import read_matrix, write_matrix
-from pmlopt.core.matrices.matrix_file import MatrixFile
 from pmlopt.core.near_labels import describe_difference
 from pmlopt.core.numbers.argument_checks import check_one_for_each
 from pmlopt.core.numbers.arrays import (
@@ -367,6 +365,9 @@ class Mechanism(SuggestsAttributes):
             FileFormatError: the file cannot be written, or its format cannot hold the labels.
             MissingExtraError: the file is .xlsx, and openpyxl is not installed.
         """
+        from pmlopt.core.matrices.formats import write_matrix
+        from pmlopt.core.matrices.matrix_file import MatrixFile
+
         write_matrix(path, MatrixFile(self.matrix, self.inputs, self.outputs, metadata or {}))
 
     def export(
@@ -439,6 +440,8 @@ def read_saved_mechanism(
     path: str | os.PathLike[str], name: str | None = None
 ) -> tuple[Mechanism, Mapping[str, Any]]:
     """Read mechanism and metadata of a matrix file; see `Mechanism.load`."""
+    from pmlopt.core.matrices.formats import read_matrix
+
     stored = read_matrix(path, name=name)
     try:
         return Mechanism(stored.matrix, stored.inputs, stored.outputs), stored.metadata
@@ -514,8 +517,7 @@ def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
     if isinstance(prior, Mechanism) or isinstance(mechanism, Prior):
         raise MechanismError("the prior comes first, and then the mechanism")
     # sizes before labels: labels of another number can never be brought into one order
-    p = as_prior(prior)
-    m = as_mechanism(mechanism)
+    p, m = as_prior(prior), as_mechanism(mechanism)
     if p.size != len(m.inputs):
         raise MechanismError(
             f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs"
@@ -568,8 +570,7 @@ def check_labels_match(
         or have_same_labels(left, right)
     ):
         return
-    one = abbreviate(left)
-    other = abbreviate(right)
+    one, other = abbreviate(left), abbreviate(right)
     if have_same_label_set(left, right):
         raise error(
             f"{left_name} {one} and {right_name} {other} are the same in another order: "
@@ -586,10 +587,9 @@ def check_labels_match(
     )
 
 
-def _group_columns(shapes: FloatArray, columns: IntArray, rtol: float) -> list[list[int]]:
+def _group_columns(shapes: FloatArray, left: IntArray, rtol: float) -> list[list[int]]:
     """Group columns that agree up to `rtol` with the first of their group."""
     groups: list[list[int]] = []
-    left = columns
     while len(left):
         first = shapes[:, left[:1]]
         # relative in each entry: an absolute tolerance would merge a small entry with a 0

@@ -12,9 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pmlopt.core.declared_orders import make_label_rank
-from pmlopt.core.files import disk
-from pmlopt.core.files.csv_rows import read_text_table
-from pmlopt.core.files.letter_files import check_row_names
 from pmlopt.core.frames import find_column_orders, to_plain_list
 from pmlopt.core.numbers.arrays import (
     NUMBER_HEADERS,
@@ -198,6 +195,10 @@ class Secret(Record):
             (5, 5)
             >>> folder.cleanup()
         """
+        from pmlopt.core.files.csv_rows import read_text_table
+        from pmlopt.core.files.letter_files import check_row_names
+        from pmlopt.core.files.matrix_layout import is_number
+
         table = read_text_table(path)
         head, *body = table.rows
         if len(head) < 2:
@@ -218,7 +219,7 @@ class Secret(Record):
             if (
                 not counts
                 and len(set(first)) == len(first)
-                and all(disk.is_number(table.with_points(row[1])) for row in body)
+                and all(is_number(table.with_points(row[1])) for row in body)
             ):
                 raise FileFormatError(
                     f"{path}: may be a crosstab of two letters or pairs with their numbers: leave the corner "

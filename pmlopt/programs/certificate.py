@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.display import format_facts_html
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.core.records.converters import to_plain
 from pmlopt.core.records.fields import (
     INFINITE,
     Context,
@@ -241,6 +241,8 @@ class Certificate(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Serialize the fields to plain data, from which every claim can be rechecked."""
+        from pmlopt.core.records.converters import to_plain
+
         found: dict[str, Any] = to_plain(self, make_context(self.mechanism, self.listed_prior))
         return found
 
@@ -248,7 +250,7 @@ class Certificate(ABC):
 C_co = TypeVar("C_co", bound=Certificate, covariant=True)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Timings:
     """Seconds of wall time: compiling by cvxpy, in the solver, certifying, and the whole call."""
 
@@ -258,7 +260,7 @@ class Timings:
     total: float
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ClosedForm:
     """An analytically known optimal mechanism or value, to compare with the solver's result.
 
@@ -273,7 +275,7 @@ class ClosedForm:
     difference: float
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class WarmStart:
     """The final iterate of a solve as plain arrays, from which a similar program can be warm-started.
 
@@ -293,7 +295,7 @@ class WarmStart:
         return None if "matrix" not in self.arrays else np.asarray(self.arrays["matrix"])
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Verdict:
     """The rechecked claims of a saved result, each with its outcome.
 

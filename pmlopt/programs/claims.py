@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.core.records.converters import finite_or_none
+from pmlopt.core.records.fields import finite_or_none
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
@@ -30,7 +30,7 @@ PLAIN_FLOATS = "floating point"
 """That of integrals and supports of a continuous law, whose rounding errors have no computed limit."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Claim:
     """One claim of a certificate, decided again from its numbers without the solver.
 

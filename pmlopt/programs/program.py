@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from numbers import Real
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -16,7 +15,8 @@ from numpy.typing import NDArray
 
 from pmlopt.core.definitions import is_own
 from pmlopt.core.display import format_facts_html
-from pmlopt.core.lazy_imports import cp
+from pmlopt.core.lazy_imports import cp, is_installed
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import (
     BoolArray,
     DefaultLabels,
@@ -44,7 +44,7 @@ def build_problem(
     return cp.Problem(objective, list(constraints.values()))
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class CvxpyModel:
     """The cvxpy model of a program: problem, variables and constraints by name."""
 
@@ -237,7 +237,7 @@ class FalseCertificateError(MethodError):
     """The error of a method whose certificate fails its checks: method or program is wrong."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@light_dataclass(frozen=True, eq=False, kw_only=True)
 class MethodResult(Generic[C_co]):
     """The result of a solver method: a certified mechanism and how the method ended.
 
@@ -303,7 +303,7 @@ def accept_all(*_: object) -> bool:
     return True
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Method(Generic[P, S, C]):
     """A solver method of one kind of program: a registry entry with name, reason and run function.
 
@@ -384,7 +384,7 @@ def refuse_to_certify(
     return raise_reason
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class MethodRegistry(Generic[P, S, C]):
     """The solver methods for one kind of program, with its handling of warm starts and given matrices.
 
@@ -548,7 +548,7 @@ def find_registry_for_class(kind: type[Any]) -> MethodRegistry[Any, Any, Any]:
     """Find the methods of a class of programs: those of its own folder first, then those installed."""
     package = get_package(kind)
     is_own = package.startswith(f"{__package__}.")
-    if kind not in REGISTRY and is_own and find_spec(f"{package}.methods"):
+    if kind not in REGISTRY and is_own and is_installed(f"{package}.methods"):
         import_module(f"{package}.methods")
     if kind not in REGISTRY:
         load_installed_registries()

@@ -10,12 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from pmlopt.core.definitions import list_definitions
+from pmlopt.core.lazy_imports import is_installed, pkgutil
 from pmlopt.core.records.fields import find_tagged_classes
 from pmlopt.errors import ProgramError
 from pmlopt.programs.certificate import Certificate
@@ -93,8 +91,9 @@ def list_registries() -> tuple[MethodRegistry[Any, Any, Any], ...]:
 @cache
 def list_question_folders() -> tuple[str, ...]:
     """List the folders of pmlopt that have a module `methods`, which registers questions."""
-    folders = [one.name for one in iter_modules([str(Path(__file__).parent)]) if one.ispkg]
-    return tuple(one for one in sorted(folders) if find_spec(f"{__package__}.{one}.methods"))
+    package = import_module(__package__)
+    folders = [one.name for one in pkgutil.iter_modules(package.__path__) if one.ispkg]
+    return tuple(one for one in sorted(folders) if is_installed(f"{__package__}.{one}.methods"))
 
 
 def import_questions(folder: str) -> list[MethodRegistry[Any, Any, Any]]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic
 import numpy as np
 
 from pmlopt.core.display import format_facts_html, pluralize
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.core.records.converters import finite_or_none, to_plain
-from pmlopt.core.records.fields import ADDED_LATER, have_equal_content
+from pmlopt.core.records.fields import ADDED_LATER, finite_or_none, have_equal_content
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pmlopt.programs.reports.baselines import UtilityBaselines
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ResultRecord:
     """The fields that a result's file stores in addition to the mechanism.
 
@@ -266,6 +266,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
 
     def _to_metadata(self, *, keeps_matrices: bool = False) -> dict[str, Any]:
         """Serialize the fields that a file stores in addition to the mechanism."""
+        from pmlopt.core.records.converters import to_plain
+
         record = self.to_record
         context = make_context(self.mechanism, record.prior)
         found: dict[str, Any] = to_plain(record, replace(context, keeps_matrices=keeps_matrices))

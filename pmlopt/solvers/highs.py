@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import SolverError, SolverOptionError
 from pmlopt.solvers.solver_result import (
@@ -67,7 +67,7 @@ RESTART_OPTIONS: Mapping[str, float | str] = {
 """Options for linear programs that differ only in their costs: each starts from the basis of the last."""
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class LinearModel:
     """A linear program `min <costs, x>`, `lower <= x <= upper`, `row_lower <= A x <= row_upper`.
 

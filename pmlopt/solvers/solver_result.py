@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.lazy_imports import cp
+from pmlopt.core.lazy_imports import cp, is_installed
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import FloatArray, check_positive
 from pmlopt.errors import InputError
 
@@ -26,7 +26,7 @@ TIME_LIMIT = "time limit"
 """How what ran out of time states so."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Deadline:
     """A point in time after which a computation must end.
 
@@ -93,7 +93,7 @@ NO_DEADLINE = Deadline()
 """The deadline without a limit."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class MethodOptions:
     """The user's settings of a solve: deadline, tolerance and solver options.
 
@@ -132,7 +132,7 @@ def make_options(
     return MethodOptions(Deadline.after(limit), accuracy, dict(own), verbose)
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class PrimalDualPoint:
     """A mechanism matrix with row multipliers, and optional dual certificates."""
 
@@ -142,7 +142,7 @@ class PrimalDualPoint:
     dual_certificate: Mapping[str, FloatArray] | None = None
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class SolverResult:
     """A solver's own result and statistics, which no claim rests on.
 
@@ -175,7 +175,7 @@ class SolverResult:
         return cls("point", finished, message, iterations, warm_started, start, solving, point)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class CompiledProblem:
     """A cvxpy problem compiled for one solver, with scaled objective."""
 
@@ -265,7 +265,7 @@ def _get_thread_pools() -> ThreadpoolController | None:
 
     Those of scipy are loaded first, so that they are limited too.
     """
-    if find_spec("threadpoolctl") is None:
+    if not is_installed("threadpoolctl"):
         return None
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController

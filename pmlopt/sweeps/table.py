@@ -19,8 +19,7 @@ from pmlopt.core.display import format_table_html, format_table_latex, import_pa
 from pmlopt.core.files.csv_rows import encode_csv
 from pmlopt.core.files.disk import atomic_write, encode_json_bytes, get_file_format
 from pmlopt.core.lazy_imports import import_optional
-from pmlopt.core.records.converters import finite_or_none
-from pmlopt.core.records.fields import have_equal_content
+from pmlopt.core.records.fields import finite_or_none, have_equal_content
 from pmlopt.errors import SweepError
 from pmlopt.programs.plots import FIGURE_FORMATS, draw_curves, save_figure
 

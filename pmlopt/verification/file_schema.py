@@ -7,25 +7,25 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from typing import Any
 
-from pmlopt.core.files.disk import MECHANISM_FILE_VERSION
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.matrices.formats import SavedMatrix
+from pmlopt.core.matrices.matrix_file import MECHANISM_FILE_VERSION
 from pmlopt.core.records.record import build_definitions
 from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits
 from pmlopt.programs.registry import list_certificates
 from pmlopt.programs.result import ResultRecord
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ByMatrix(SavedMatrix):
     """The schema of a file with an explicit matrix."""
 
     metadata: ResultRecord  # type: ignore[assignment]
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ByOrbits(SavedOrbits):
     """The schema of a file with pair orbits."""
 

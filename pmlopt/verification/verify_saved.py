@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.records.converters import finite_or_none
-from pmlopt.core.records.fields import Context, find_tagged_classes
+from pmlopt.core.records.fields import Context, find_tagged_classes, finite_or_none
 from pmlopt.core.records.record import read_record
 from pmlopt.data.mechanism import Mechanism, read_saved_mechanism
 from pmlopt.data.prior import Prior

@@ -7,7 +7,6 @@ import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from pmlopt.core.files.disk import read_bytes
 from pmlopt.core.files.file_kinds import describe_foreign_file
 from pmlopt.core.files.matrix_layout import is_number as is_number
 from pmlopt.core.files.matrix_layout import parse_number as parse_number
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.errors import FileFormatError
 
 
@@ -212,7 +212,7 @@ def get_decimal_mark(delimiter: str) -> str:
     return "." if delimiter == "," else ","
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class TextTable:
     """The rows of a file of text, whose numbers may have decimal commas.
 

@@ -300,9 +300,6 @@ def _get_mode(path: str | os.PathLike[str]) -> int | None:
     return None
 
 
-FORMAT = "pmlopt-mechanism"
-MECHANISM_FILE_VERSION = 3
-"""The version of saved files, of mechanisms by orbits too."""
 ENDINGS = (".csv", ".json", ".npz", ".tsv", ".txt", ".npy", ".mat", ".parquet", ".xlsx")
 """Of the files that hold a matrix; `pmlopt.core.matrices` reads and writes them."""
 T = TypeVar("T")

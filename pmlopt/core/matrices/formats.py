@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Annotated, Any, BinaryIO, Literal
@@ -13,8 +12,6 @@ from typing import Annotated, Any, BinaryIO, Literal
 import numpy as np
 
 from pmlopt.core.files.disk import (
-    FORMAT,
-    MECHANISM_FILE_VERSION,
     atomic_file,
     check_expansion,
     describe_os_error,
@@ -25,7 +22,14 @@ from pmlopt.core.files.disk import (
     read_bytes,
     read_saved_record,
 )
-from pmlopt.core.matrices.matrix_file import MatrixFile, Source, to_real_matrix
+from pmlopt.core.light_dataclass import light_dataclass
+from pmlopt.core.matrices.matrix_file import (
+    FORMAT,
+    MECHANISM_FILE_VERSION,
+    MatrixFile,
+    Source,
+    to_real_matrix,
+)
 from pmlopt.core.matrices.text_tables import decode_text, encode_text
 from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
@@ -41,7 +45,7 @@ from pmlopt.core.records.fields import Range, Shape
 from pmlopt.errors import FileFormatError
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class MatrixFormat:
     """A matrix file format: its writer and reader.
 
@@ -62,7 +66,7 @@ class MatrixFormat:
 SIDES = ("inputs", "outputs")
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class SavedMatrix:
     """The JSON record of a labelled matrix; `unnamed` marks default labels."""
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import FloatArray, Labels, abbreviate, join_words
 from pmlopt.errors import FileFormatError
+
+FORMAT = "pmlopt-mechanism"
+MECHANISM_FILE_VERSION = 3
+"""The version of saved files, of mechanisms by orbits too."""
 
 OTHER_FORMATS = "save as .json or .npz, which keep all labels"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class MatrixFile:
     """The content of a mechanism file: matrix, labels and metadata.
 
@@ -29,7 +34,7 @@ class MatrixFile:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Source:
     """The bytes of an input file, with its path and requested part.
 

@@ -547,8 +547,3 @@ def _to_list_label(label: Any) -> Any:
     if isinstance(label, tuple):
         return [_to_list_label(part) for part in label]
     return label.item() if isinstance(label, np.generic) else label
-
-
-def finite_or_none(number: float | None) -> float | None:
-    """Return the number, or None where it is infinite or missing: JSON has no form for infinity."""
-    return number if number is not None and math.isfinite(number) else None

@@ -7,16 +7,17 @@ import math
 import sys
 from abc import ABC
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import field, is_dataclass
 from dataclasses import fields as dataclass_fields
 from enum import Enum
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from pmlopt.core.lazy_imports import pkgutil
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.suggestions import CompletesUserNames, SuggestsAttributes, is_own_module
 from pmlopt.errors import FileFormatError, InputError
 
@@ -25,7 +26,7 @@ MAX_UNLISTED_LETTERS = 10_000
 bytes, for what is saved of letters has a number for at least every second one."""
 
 
-@dataclass(frozen=True, init=False)
+@light_dataclass(frozen=True, init=False)
 class Shape:
     """A field annotation: array shape or tuple length, as numbers or named sizes.
 
@@ -38,7 +39,7 @@ class Shape:
         object.__setattr__(self, "sizes", sizes)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Range:
     """A field annotation: the range of a number or array entries."""
 
@@ -53,7 +54,7 @@ class Range:
         return f"from {self.low:g} to {self.high:g}"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ContextReference:
     """A field annotation: a context value is written as its word."""
 
@@ -61,7 +62,7 @@ class ContextReference:
     only: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class NamedValues:
     """A field annotation: the value is one of some named objects."""
 
@@ -81,7 +82,7 @@ COUNT = NumberFlag.COUNT
 ADDED_LATER = NumberFlag.ADDED_LATER
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Context:
     """The context of reading or writing a record: letters, prior and error class.
 
@@ -180,7 +181,7 @@ def _hash_content(value: Any) -> int:
     return hash(tuple(map(_hash_content, value))) if isinstance(value, tuple) else hash(value)
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class Field:
     """A record field: name, type and default."""
 
@@ -217,6 +218,7 @@ def get_fields(kind: Callable[..., Any]) -> tuple[Field, ...]:
     """Return the constructor fields of a record class, or a function's parameters.
 
     Examples:
+        >>> from dataclasses import dataclass
         >>> @dataclass(frozen=True)
         ... class Ball(Record):
         ...     radius: float
@@ -346,7 +348,7 @@ def _load_package(base: type) -> None:
 @cache
 def _load_modules(package: str) -> None:
     """Load all modules of a package."""
-    for module in iter_modules(sys.modules[package].__path__):
+    for module in pkgutil.iter_modules(sys.modules[package].__path__):
         import_module(f"{package}.{module.name}")
 
 
@@ -396,3 +398,8 @@ def get_written_class(kind: type) -> type:
             "read again"
         )
     return known
+
+
+def finite_or_none(number: float | None) -> float | None:
+    """Return the number, or None where it is infinite or missing: JSON has no form for infinity."""
+    return number if number is not None and math.isfinite(number) else None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -15,17 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.display import format_table_html
-from pmlopt.core.files.disk import (
-    MECHANISM_FILE_VERSION,
-    atomic_write,
-    encode_json_bytes,
-    get_file_format,
-    is_standard_stream,
-    read_bytes,
-    read_saved_record,
-)
+from pmlopt.core.light_dataclass import light_dataclass
+from pmlopt.core.matrices.matrix_file import MECHANISM_FILE_VERSION
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, Labels, to_label_array
-from pmlopt.core.records.converters import to_plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.categorical import RandomBits, Seed, make_random_bits
 from pmlopt.data.symmetry.prior import PairSpace, count_items, take_entries
@@ -253,6 +243,8 @@ class OrbitMechanism(Mechanism):
     @property
     def record(self) -> dict[str, Any]:
         """Serialize the mechanism to plain data: labels and matrix."""
+        from pmlopt.core.records.converters import to_plain
+
         return {
             "space": to_plain(self.space),
             "total": str(self.total),
@@ -267,6 +259,8 @@ class OrbitMechanism(Mechanism):
         Raises:
             FileFormatError: the ending is another one, or the file cannot be written.
         """
+        from pmlopt.core.files.disk import atomic_write, encode_json_bytes, get_file_format
+
         get_file_format(path, (".json",))
         content = {
             "format": FORMAT,
@@ -307,7 +301,7 @@ class OrbitMechanism(Mechanism):
         return format_table_html(repr(self).strip("<>"), head, rows)
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class SavedOrbits:
     """The JSON record of an orbit mechanism, with long integers as text."""
 
@@ -338,11 +332,15 @@ def is_orbit_record(data: Any) -> bool:
 
 def is_orbit_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a JSON file holds an orbit mechanism."""
+    from pmlopt.core.files.disk import get_file_format, is_standard_stream, read_bytes
+
     if is_standard_stream(path) or get_file_format(path) != ".json":
         return False
     content = read_bytes(path)
     if f'"{FORMAT}"'.encode() not in content:  # most files are others, and may be long
         return False
+    import json
+
     try:
         return is_orbit_record(json.loads(content))
     except (ValueError, RecursionError):
@@ -351,6 +349,8 @@ def is_orbit_file(path: str | os.PathLike[str]) -> bool:
 
 def read_orbit_mechanism(path: str | os.PathLike[str]) -> tuple[OrbitMechanism, Mapping[str, Any]]:
     """Read orbit mechanism and metadata of a file."""
+    from pmlopt.core.files.disk import read_bytes, read_saved_record
+
     saved = read_saved_record(SavedOrbits, read_bytes(path), path)
     return saved.mechanism, saved.metadata
 

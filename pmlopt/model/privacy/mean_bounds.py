@@ -10,7 +10,7 @@ import math
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import (
@@ -80,7 +81,7 @@ class BoundKind(Enum):
         )
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class MeanBound:
     """The inequality `larger(v) <= e^exponent smaller(v)` between two means of each column v.
 

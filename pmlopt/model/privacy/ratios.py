@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import largest_log_entry_ratios, log_entry_ratios, log_product_ratios
@@ -34,7 +35,7 @@ _MAX_BATCH_ENTRIES = 250_000
 """Values of pairs on columns that are kept at once: 2 MB of floats, which stay in a processor's cache."""
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class RatioBounds:
     """The cone of columns v >= 0 with `<num_k, v> <= e^(exponent_k) <den_k, v>` for K pairs.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp, optimize, sparse
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.argument_checks import check_same_letters
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Labels
 from pmlopt.core.numbers.roots import find_least_share
@@ -67,7 +68,7 @@ class MinMeanExpression:
     variables: Mapping[str, cp.Variable] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class PriorPolytope:
     """A polyhedral set of priors: `Q = parts z` over z >= 0 with `rows z <= right`.
 
@@ -84,7 +85,7 @@ class PriorPolytope:
     equal: BoolArray
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class HalfSpaces:
     """The priors Q with `rows Q <= right`, of all on N letters.
 
@@ -134,7 +135,7 @@ TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e
 """The least tolerances that HiGHS takes."""
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class LinearRows:
     """A linear representation of a cone of columns, with auxiliary variables u per column.
 

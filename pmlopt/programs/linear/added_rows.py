@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.programs.linear.certificate import compute_row_sizes
@@ -47,7 +48,7 @@ def compute_gradients(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc
     }
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class AddedConstraintRows:
     """Added constraints as rows: entries that must be zero, and side constraints.
 

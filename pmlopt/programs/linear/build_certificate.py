@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import FloatArray, bound_sum_rounding
 from pmlopt.data.mechanism import Mechanism, wrap_checked_matrix
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
@@ -334,7 +335,7 @@ def _price_added(
         return gains, constant, residuals, stated
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class _BoundProof:
     """A bound on the gain, with the multipliers and the dual certificate that prove it."""
 

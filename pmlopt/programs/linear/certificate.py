@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, bound_sum_rounding
 from pmlopt.core.records.fields import ADDED_LATER, ContextReference, Shape
 from pmlopt.data.prior import Prior
@@ -63,7 +64,7 @@ def compute_row_sizes(largest: FloatArray, offset: FloatArray, signs: BoolArray)
     return np.where(sizes > 0, sizes, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class AffineConstraint:
     """Rows `sum_xy C[r,x,y] P[x,y] + offset[r] <= 0`, or `== 0`, with their multipliers.
 
@@ -120,7 +121,7 @@ class AffineConstraint:
         return self.multipliers if self.equal else np.maximum(self.multipliers, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class StatedConstraint:
     """A constraint of the library from which its rows follow, with their multipliers.
 

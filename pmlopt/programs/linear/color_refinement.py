@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import FloatArray, IntArray
 from pmlopt.core.numbers.blocks import iterate_row_blocks
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import LetterCells, PairOrbits
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class EquitablePartition:
     """Classes of letters, outputs and pairs (an equitable partition) on which some optimum is constant.
 

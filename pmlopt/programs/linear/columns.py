@@ -10,7 +10,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import (
     BoolArray,
     FloatArray,
@@ -230,7 +231,7 @@ class ColumnSystem(ABC):
         return self.unrounded_bound(gains, rho)
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class DenseColumns(ColumnSystem):
     """The columns of a mechanism as a dense matrix, without symmetry."""
 
@@ -315,7 +316,7 @@ class DenseColumns(ColumnSystem):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class OrbitColumns(ColumnSystem):
     """The columns of a mechanism that is constant on orbits of (letter, output) pairs under a symmetry group.
 

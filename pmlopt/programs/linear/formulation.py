@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.lazy_imports import optimize, sparse
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, bound_sum_rounding
 from pmlopt.core.numbers.blocks import iterate_column_blocks, iterate_row_blocks, sum_row_products
 from pmlopt.data.mechanism import as_mechanism, pair_with_prior
@@ -50,7 +51,7 @@ from pmlopt.solvers.solver_result import (
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class KnownOptimum:
     """An optimal closed-form mechanism by name, with the (N,) row multipliers that prove it."""
 
@@ -64,7 +65,7 @@ class KnownOptimum:
         return ClosedForm(self.name, self.value, certificate.value - self.value)
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class Formulation:
     """A linear design, and what its methods start from.
 
@@ -112,7 +113,7 @@ def formulate(
     return Formulation(program, known, pair_with_prior(program.prior, given)[1].matrix, arrays)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Encoding:
     """A way to write a linear design down for a solver.
 
@@ -287,7 +288,7 @@ def read_multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | 
     return None if duals is None else np.asarray(duals) / masses
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class _Form:
     """A closed-form mechanism by name.
 

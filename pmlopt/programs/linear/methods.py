@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InfeasibleError
 from pmlopt.programs import linear
@@ -47,7 +48,7 @@ TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(
 """Clarabel's tolerances, for multipliers to the last digits."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Solver:
     """A solver of encoded designs, whose points are repaired and certified.
 

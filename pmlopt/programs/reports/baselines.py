@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.core.numbers.roots import bisect
 from pmlopt.data.mechanism import Mechanism
@@ -15,7 +15,7 @@ from pmlopt.programs.certificate import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class UtilityBaselines:
     """The utility of a design compared with releasing nothing, randomized response and releasing everything.
 
@@ -65,7 +65,7 @@ class UtilityBaselines:
         return [*found, ("this mechanism", self.design), ("releasing everything", self.everything)]
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class UtilityMeasure:
     """The utility function of a design, applied to baseline mechanisms.
 

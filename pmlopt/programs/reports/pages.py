@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from pmlopt.core.display import format_matrix_html
 from pmlopt.core.files import disk
 from pmlopt.core.files.sealing import check_not_sealed
 from pmlopt.core.lazy_imports import html
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
@@ -167,7 +167,7 @@ def read_style_sheet() -> str:
     return Path(__file__).with_name("page.css").read_text("utf-8")
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ReportSection:
     """A section of a report: heading, sentences, and optional picture or table, unescaped.
 

@@ -20,7 +20,7 @@ from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.files import disk
 from pmlopt.core.lazy_imports import require_extra
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, Labels, join_words
-from pmlopt.core.records.converters import finite_or_none
+from pmlopt.core.records.fields import finite_or_none
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.measures.outcomes import OUTCOME_COLUMNS, OutcomeSummary, summarize_outcomes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.light_dataclass import light_dataclass
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.data.prior import Prior
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class HingeVariables:
     """Auxiliary hinge variables `r >= 0`, `r >= sign (v - at'u)` for the entries v of a column.
 
@@ -47,7 +48,7 @@ class HingeVariables:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class ColumnBlock:
     """A block constraint on a column v: bounds linear in auxiliary scalars u, and row inequalities.
 
@@ -220,7 +221,7 @@ def build_largest_block(
                  np.array([[exp_neg_epsilon * count]]), hinge=hinge)  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class SideConstraints:
     """Linear side constraints `<A_b, P> >= least[b]` or `==` on a matrix P (N, M).
 
@@ -293,7 +294,7 @@ class SideConstraints:
         return sparse.csr_array((entries.data, (place, entries.col)), shape=shape)
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(frozen=True, eq=False)
 class BlockLP:
     """The linear program `min scale <costs, P>` over mechanisms with block-constrained columns.
 
