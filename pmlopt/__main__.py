@@ -8,7 +8,7 @@ def run_command_line() -> None:
     """Run the command line of the program's arguments."""
     is_alone = sys._getframe(1).f_globals is vars(sys.modules["__main__"])  # no part of a program
     if is_alone:
-        gc.set_threshold(50_000)  # what is loaded stays: a short command looks through it in vain
+        gc.set_threshold(100_000)  # what is loaded stays: a short command looks through it in vain
     try:
         from pmlopt.cli import main
         from pmlopt.cli.leaving import leave_at_once
