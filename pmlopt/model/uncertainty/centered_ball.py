@@ -106,19 +106,22 @@ class CenteredBall(PriorSet):
         """
         if matrix.dtype != object:
             return self.min_mean(matrix), 1.0
-        least = [self._bound_integers(column) for column in matrix.T.tolist()]
+        columns = matrix.T.tolist()
+        heights = [_scale_integers(column) for column in columns]
+        # of all columns together: a search takes as long for one
+        multipliers = self.find_multipliers(np.array(heights, dtype=float).T).T.tolist()
+        least = [
+            self._bound_integers(*one) for one in zip(columns, heights, multipliers, strict=True)
+        ]
         return np.array(least, dtype=object), 1 << PROOF_BITS
 
-    def _bound_integers(self, column: list[int]) -> int:
+    def _bound_integers(
+        self, column: list[int], heights: list[Fraction], multipliers: list[float]
+    ) -> int:
         """Compute a lower bound on the least mean of integers, in units of 2^-200."""
         lowest = min(column)
-        spread = max(column) - min(column)
-        if spread == 0:
-            return lowest << PROOF_BITS
-        shares = [Fraction(value - lowest, spread) for value in column]
-        multipliers = self.find_multipliers(np.array([[float(weight)] for weight in shares]))
-        mean = max(self.bound_mean(shares, multipliers[:, 0].tolist()), Fraction(0))
-        return math.floor((lowest + spread * mean) * (1 << PROOF_BITS))
+        mean = max(self.bound_mean(heights, multipliers), Fraction(0))
+        return math.floor((lowest + (max(column) - lowest) * mean) * (1 << PROOF_BITS))
 
     @cached_property
     def has_rare_letters(self) -> bool:
@@ -140,3 +143,10 @@ def scale_to_unit(matrix: FloatArray) -> FloatArray:
     above = matrix - matrix.min(axis=0)
     spread = above.max(axis=0)
     return np.asarray(above / np.where(spread > 0, spread, 1.0))
+
+
+def _scale_integers(column: list[int]) -> list[Fraction]:
+    """Scale integers to rationals from 0 to 1; to zeros where all are the same."""
+    lowest = min(column)
+    spread = max(column) - lowest or 1
+    return [Fraction(value - lowest, spread) for value in column]

@@ -416,7 +416,8 @@ def _select_best_multipliers(
     # infinite until a candidate is priced: then any finite bound wins
     best: tuple[FloatArray | None, float] = (None, math.inf)
     for rho in _candidate_multipliers(program, gains, lifts, given):
-        if best[0] is not None and program.columns.bound_from_below(gains, rho) > best[1]:
+        known = program.columns
+        if best[0] is not None and known.bound_from_below(gains, rho, lifts) > best[1]:
             continue
         bound = program.columns.unrounded_bound(gains, rho)
         if bound < best[1]:  # rounding only adds to it

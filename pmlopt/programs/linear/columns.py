@@ -201,8 +201,13 @@ class ColumnSystem(ABC):
         """Compute the dual bound on the expected gain without a rounding allowance (not to be claimed)."""
         return float(self.masses @ rho) + self.support_function(gains - self.broadcast_letters(rho))
 
-    def bound_from_below(self, gains: FloatArray, rho: FloatArray) -> float:
-        """Compute a lower bound on `unrounded_bound` from some columns, which is much cheaper."""
+    def bound_from_below(
+        self, gains: FloatArray, rho: FloatArray, lifts: FloatArray | None = None
+    ) -> float:
+        """Compute a lower bound on `unrounded_bound` from some columns, which is much cheaper.
+
+        Those of a mechanism that meets the requirement are among them, where it is given.
+        """
         return -math.inf
 
     def bound_rounding(self, gains: FloatArray, rho: FloatArray) -> float:
@@ -287,12 +292,19 @@ class DenseColumns(ColumnSystem):
         """Compute the requirement's support function: the largest gain of all columns together."""
         return self.privacy.support_function(self.prior, gains)
 
-    def bound_from_below(self, gains: FloatArray, rho: FloatArray) -> float:
+    def bound_from_below(
+        self, gains: FloatArray, rho: FloatArray, lifts: FloatArray | None = None
+    ) -> float:
         """Compute a lower bound on `unrounded_bound` from some columns, which is much cheaper."""
         if not self._some_columns.size:
             return -math.inf
         reduced_gains = self.masses[:, None] * (gains - rho[:, None])
-        return float(self.masses @ rho + (self._some_columns.T @ reduced_gains).max())
+        largest = (self._some_columns.T @ reduced_gains).max()
+        if lifts is not None:
+            law = self.masses @ lifts
+            own_gains = (reduced_gains * lifts).sum(axis=0)[law > 0] / law[law > 0]
+            largest = max(largest, own_gains.max())
+        return float(self.masses @ rho + largest)
 
     @cached_property
     def _some_columns(self) -> FloatArray:

@@ -58,6 +58,18 @@ def test_columns_bound_the_dual_bound_from_below() -> None:
     assert DenseColumns(prior, PML(0.7)).bound_from_below(gains, rho) == -np.inf
 
 
+def test_the_columns_of_a_mechanism_bound_the_dual_bound_from_below() -> None:
+    rng = np.random.default_rng(3)
+    prior, gains = Prior(rng.dirichlet(np.full(8, 5.0))), rng.random((8, 8))
+    privacy = PML(1.0, over=KLBall(prior, 0.05))
+    columns = DenseColumns(prior, privacy)
+    result = solve(design(prior, privacy, ExpectedGain(gains)))
+    means = (gains * result.matrix).sum(axis=1)
+    low = columns.bound_from_below(gains, means, result.matrix)
+    assert columns.bound_from_below(gains, means) < result.bound < low
+    assert low <= columns.unrounded_bound(gains, means)
+
+
 def test_the_best_measures_are_kept_for_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     plain = dual_measures.BestMeasures._find_new_measures
