@@ -144,7 +144,7 @@ class Certificate(ABC):
         # negated, so that nan counts as beyond the bound
         return not (beyond <= 0 or beyond <= self.bound_rounding)
 
-    @property
+    @cached_property
     def proved_gap(self) -> float:
         """Return the gap; infinite where the value passes the bound by more than rounding."""
         return math.inf if self.is_beyond_bound else max(self.gap, 0.0)

@@ -113,7 +113,7 @@ def decide_requirement(prior: Prior, privacy: Requirement, matrix: FloatArray) -
         (True, 'decimals of 60 digits, rounded to the stricter side')
     """
     found = compute_exact_violations(prior, privacy, matrix)
-    in_decimals = any(isinstance(number, Decimal) for number in found.flat)
+    in_decimals = Decimal in map(type, found.flat)
     return bool((found <= 0).all()), STRICT_DECIMALS if in_decimals else RATIONAL
 
 

@@ -19,9 +19,10 @@ def iterate_row_blocks(shape: tuple[int, ...]) -> Iterable[slice]:
         >>> list(iterate_row_blocks((3, 100_000)))
         [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None)]
     """
-    height = max(1, 2**17 // max(1, math.prod(shape[1:])))  # 1 MiB of floats
-    if 0 < shape[0] <= height:  # a small array is passed over a hundred times in a design
+    most = 2**17  # 1 MiB of floats
+    if 0 < math.prod(shape) <= most:  # a small array is passed over a hundred times in a design
         return (slice(0, shape[0]),)
+    height = max(1, most // max(1, math.prod(shape[1:])))
     return (slice(start, min(start + height, shape[0])) for start in range(0, shape[0], height))
 
 
@@ -69,7 +70,7 @@ def find_max_size(array: NDArray[Any]) -> float:
         >>> find_max_size(np.array([1.0, -2.0])), find_max_size(np.zeros(0))
         (2.0, 0.0)
     """
-    return max(float(array.max(initial=0.0)), -float(array.min(initial=0.0)))
+    return max(float(array.max()), -float(array.min())) if array.size else 0.0
 
 
 def is_frozen(array: NDArray[Any]) -> bool:

@@ -494,7 +494,7 @@ def _is_vacuous(one: MeanBound, weights: Any, power: Callable[[float], Any]) -> 
 
 def _subtract_multiple(larger: Any, factor: Any, smaller: Any) -> Any:
     """Return `larger - factor smaller`; of a rational factor times its denominator, as whole numbers."""
-    if isinstance(factor, Fraction):
+    if type(factor) is Fraction:
         return larger * factor.denominator - smaller * factor.numerator
     return larger - factor * smaller
 

@@ -555,6 +555,7 @@ def max_gain_ldp(p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> fl
     weights = p[order]
     values = weights * gains[order, np.arange(gains.shape[1])]
     mass = exp_neg_epsilon + (1 - exp_neg_epsilon) * weights.cumsum(axis=0)
-    total = exp_neg_epsilon * values.sum(axis=0) + (1 - exp_neg_epsilon) * values.cumsum(axis=0)
+    sums = values.cumsum(axis=0)
+    total = exp_neg_epsilon * sums[-1] + (1 - exp_neg_epsilon) * sums
     # the mean is the case of k = N: taken directly, it has no rounding of the cumulative sums
     return max(float((total / mass).max()), float((p @ gains).max()))

@@ -214,14 +214,15 @@ class ColumnSystem(ABC):
         """Bound the rounding error of the dual bound."""
         # sums of N terms err by about N units in the last place of the sum of their sizes, and the
         # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
-        largest = np.maximum(self.max_by_letter(gains), -self.min_by_letter(gains)) + np.abs(rho)
+        prices = np.abs(rho)
+        largest = np.maximum(self.max_by_letter(gains), -self.min_by_letter(gains)) + prices
         # of any column: what the relaxation is at most, without a search
         max_size = float(largest.max())
         rows = float(self.masses @ largest)
         # up to four times the mean, the largest entry replaces the search for the support function
         if max_size > 4 * rows:
-            max_size = self._max_size(np.abs(gains) + self.broadcast_letters(np.abs(rho)), rows)
-        return bound_sum_rounding(self.terms, float(self.masses @ np.abs(rho)) + max_size)
+            max_size = self._max_size(np.abs(gains) + self.broadcast_letters(prices), rows)
+        return bound_sum_rounding(self.terms, float(self.masses @ prices) + max_size)
 
     def _max_size(self, sizes: FloatArray, rows: float) -> float:
         """Bound the magnitude of the terms in any column, for the rounding analysis."""
