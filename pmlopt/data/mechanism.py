@@ -517,7 +517,8 @@ def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
     if isinstance(prior, Mechanism) or isinstance(mechanism, Prior):
         raise MechanismError("the prior comes first, and then the mechanism")
     # sizes before labels: labels of another number can never be brought into one order
-    p, m = as_prior(prior), as_mechanism(mechanism)
+    p = as_prior(prior)
+    m = as_mechanism(mechanism)
     if p.size != len(m.inputs):
         raise MechanismError(
             f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs"
@@ -570,21 +571,15 @@ def check_labels_match(
         or have_same_labels(left, right)
     ):
         return
-    one, other = abbreviate(left), abbreviate(right)
+    both = f"{left_name} {abbreviate(left)} and {right_name} {abbreviate(right)}"
     if have_same_label_set(left, right):
-        raise error(
-            f"{left_name} {one} and {right_name} {other} are the same in another order: "
-            "reorder one of them (Prior.reordered)"
-        )
+        raise error(f"{both} are the same in another order: reorder one of them (Prior.reordered)")
     if sorted(map(str, left)) == sorted(map(str, right)) or set(left) == set(right):
         raise error(
-            f"{left_name} {one} and {right_name} {other} look alike and differ: text or a truth value on one "
+            f"{both} look alike and differ: text or a truth value on one "
             "side is a number on the other; give both the same"
         )
-    raise error(
-        f"{left_name} {one} and {right_name} {other} differ{describe_difference(left, right)}; "
-        "give both the same names"
-    )
+    raise error(f"{both} differ{describe_difference(left, right)}; give both the same names")
 
 
 def _group_columns(shapes: FloatArray, left: IntArray, rtol: float) -> list[list[int]]:
