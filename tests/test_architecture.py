@@ -237,6 +237,13 @@ run("check", "out")
 check("the check of a release")
 run("apply", "out/mechanisms/c.json", "people.csv", "--column", "c", "-o", "c.csv.gz")
 check("apply")
+import numpy as np
+from pmlopt import ExpectedLoss, L1Ball, PML, design, least_leakage, solve
+prior, steps = np.arange(1, 61) / 1830, abs(np.subtract.outer(np.arange(60), np.arange(60)))
+solve(design(prior, PML(1.0, over=L1Ball(prior, 0.1)), ExpectedLoss(steps)))
+check("the interior point over a set")
+solve(least_leakage(prior, ExpectedLoss(steps), expected=3.0))
+check("least leakage")
 """
 
 

@@ -54,7 +54,6 @@ class LeastLeakage(Program[LevelCertificate]):
         outputs: the M labels.
         allowed: (N, M) which letters may emit which outputs.
         floor: on the expected utility, or None.
-        exp_neg_epsilon: e^-epsilon, a parameter of `problem`, 1 at first.
         over: the set of priors that the level is over; None where it is the prior's.
 
     Source: [song2026worstcase, problem (2) and eq. (10)].
@@ -71,7 +70,6 @@ class LeastLeakage(Program[LevelCertificate]):
     outputs: Labels
     allowed: BoolArray
     floor: NormalizedFloor | None
-    exp_neg_epsilon: cp.Parameter
     over: PriorSet | None = None
     maximised = False
     """The level is minimised."""
@@ -80,6 +78,11 @@ class LeastLeakage(Program[LevelCertificate]):
     def row_and_column_labels(self) -> tuple[Labels | None, Labels | None]:
         """Return the labels of the mechanism's rows (letters) and columns (outputs)."""
         return self.prior.labels, self.outputs
+
+    @property
+    def exp_neg_epsilon(self) -> cp.Parameter:
+        """Return the parameter e^-epsilon of `problem`, which is 1 at first."""
+        return self.problem.param_dict["share"]
 
     @property
     def columns(self) -> ColumnSystem:
@@ -516,10 +519,7 @@ def _resolve_labels(prior: Prior, count: int, outputs: Outputs) -> Labels:
 
 def _make_program(kind: type[P], **fields: Any) -> P:
     """Build the program, whose cvxpy model has e^-epsilon as a parameter."""
-    exp_neg_level = cp.Parameter(nonneg=True, value=1.0, name="share")
-    program = kind(
-        build_model=lambda: _build_model(program), exp_neg_epsilon=exp_neg_level, **fields
-    )
+    program = kind(build_model=lambda: _build_model(program), **fields)
     return program
 
 
@@ -542,6 +542,7 @@ def _build_model(program: LeastLeakage) -> CvxpyModel:
     m = len(columns.mean_by_output(allowed))
     letter, output, in_row, in_law = columns.list_pairs(allowed)
     k = len(letter)
+    exp_neg_epsilon = cp.Parameter(nonneg=True, value=1.0, name="share")
     by_letter = sparse.csr_array((in_row, (letter, np.arange(k))), shape=(n, k))
     by_entry = sparse.csr_array((np.ones(k), (np.arange(k), output)), shape=(k, m))
     entries = cp.Variable(k, nonneg=True, name="entries")
@@ -554,12 +555,12 @@ def _build_model(program: LeastLeakage) -> CvxpyModel:
     }
     if over is None:
         by_output = sparse.csr_array((in_law, (output, np.arange(k))), shape=(m, k))
-        constraints["pml"] = program.exp_neg_epsilon * largest <= by_output @ entries
+        constraints["pml"] = exp_neg_epsilon * largest <= by_output @ entries
     else:
         row = cp.reshape(largest, (1, m), order="C")
         least = over.to_cvxpy(_express_matrix(allowed, entries), row)
         constraints |= {**{f"set_{name}": rows for name, rows in least.constraints.items()}}
-        constraints["pml"] = program.exp_neg_epsilon * row <= least.value
+        constraints["pml"] = exp_neg_epsilon * row <= least.value
         variables |= {f"set_{name}": variable for name, variable in least.variables.items()}
     missing = cp.sum(shortfall) / n
     if floor is not None:

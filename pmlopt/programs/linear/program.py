@@ -476,8 +476,8 @@ def linear_design(
         outputs=outputs,
         table=table,
     )
-    if program.bands is None and program.list_ratios() is None:
-        # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
+    if program.column_block is None and program.list_ratios() is None:
+        # solvers of others ask for the cvxpy side anyway, and its complaints come early
         program = replace(program, build_model=program.build_model().get_self)
     constraints = tuple(constraints)
     return program.with_stated_constraints(constraints) if constraints else program
