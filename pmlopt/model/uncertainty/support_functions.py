@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,8 +107,11 @@ def _find_max_gain(
     pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
 ) -> float:
     """Find the value of `max_gain`."""
-    means = p @ gains
-    tops = gains.max(axis=0)
+    known, columns = float((p @ gains).max()), np.arange(gains.shape[1])
+    if pieces[0].weights is not None and np.array_equal(pieces[0].weights, p):
+        known, columns = _find_columns_beyond_peaks(pieces, p, gains, exp_neg_epsilon)
+        if not columns.size:
+            return known
 
     def compute_excess(tau: float, columns: NDArray[np.intp]) -> FloatArray:
         costs = p[:, None] * (gains[:, columns] - tau)
@@ -115,9 +119,34 @@ def _find_max_gain(
         # raised by its rounding, so that a tau at which it is not positive is a proof
         return value + _bound_rounding(costs, theta)
 
-    return _find_largest_root(
-        compute_excess, np.arange(gains.shape[1]), float(means.max()), float(tops.max())
-    )
+    return _find_largest_root(compute_excess, columns, known, float(gains.max()))
+
+
+def _find_columns_beyond_peaks(
+    pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+) -> tuple[float, NDArray[np.intp]]:
+    """Find what constants gain and columns that are largest on some mass and zero elsewhere.
+
+    These are the columns of the first piece, which is of the prior p, and the best of most gains. Their
+    multipliers prove the other pieces too, but for some gains.
+
+    Returns:
+        the most that they gain, rounded up, and the numbers of the g for which that is not proved.
+    """
+    mass = 1 - pieces[0].rate + exp_neg_epsilon
+    falling = np.negative(gains.T, order="C")
+    order = falling.argsort(axis=1)
+    # with a mass above 1 there are constants only, and the last letter is the edge
+    last = np.minimum((p[order].cumsum(axis=1) < mass).sum(axis=1), len(p) - 1)
+    columns = np.arange(len(order))
+    edges = -falling[columns, order[columns, last]]
+    peaks = np.maximum(edges + p @ np.maximum(gains - edges, 0.0) / mass, p @ gains)
+    known = float(peaks.max())
+    rounding = _bound_rounding(p[:, None] * (gains - known), np.maximum(known - edges, 0.0))
+    known = float((peaks + 1.1 * rounding / mass).max())  # so that rounding cannot undo it
+    theta, costs = np.maximum(known - edges, 0.0), p[:, None] * (gains - known)
+    values = [piece.evaluate_at(costs, theta, exp_neg_epsilon)[0] for piece in pieces]
+    return known, np.flatnonzero(np.max(values, axis=0) + _bound_rounding(costs, theta) > 0)
 
 
 def find_mixture_thetas(
@@ -191,14 +220,25 @@ def bound_gain(
     # weak duality needs theta >= 0 and nothing more of it
     multipliers = np.maximum(theta[0], 0.0)
 
-    def compute_excess(tau: FloatArray) -> FloatArray:
-        costs = p[:, None] * (gains - tau)
+    def compute_excess(tau: FloatArray | float, columns: NDArray[np.intp]) -> FloatArray:
+        costs, some = p[:, None] * (gains[:, columns] - tau), multipliers[columns]
         values = np.max(
-            [piece.evaluate_at(costs, multipliers, exp_neg_epsilon)[0] for piece in pieces], axis=0
+            [piece.evaluate_at(costs, some, exp_neg_epsilon)[0] for piece in pieces], axis=0
         )
-        return np.asarray(values + _bound_rounding(costs, multipliers))
+        return np.asarray(values + _bound_rounding(costs, some))
 
-    return float(_find_roots(compute_excess, p @ gains, gains.max(axis=0)).max())
+    # at the bound of the columns that are worst most others are seen to have no larger one
+    tops, columns = gains.max(axis=0), np.arange(gains.shape[1])
+    bound = float((p @ gains).max())
+    while True:
+        values = compute_excess(bound, columns)
+        is_above = (values > 0) & (tops[columns] > bound)
+        if not is_above.any():
+            return bound
+        falling = np.argsort(-values[is_above])
+        some, columns = np.split(columns[is_above][falling], [16])
+        low = np.full(len(some), bound)
+        bound = float(_find_roots(partial(compute_excess, columns=some), low, tops[some]).max())
 
 
 def bound_gain_by_mixtures(

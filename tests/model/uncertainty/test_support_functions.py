@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from pmlopt import PML, ExpectedGain, KLBall, Prior, design, solve
+from pmlopt import PML, ExpectedGain, KLBall, L1Ball, Prior, design, solve
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty import dual_measures, support_functions
 from pmlopt.model.uncertainty.support_functions import (
@@ -107,3 +107,26 @@ def test_a_gain_that_is_known_is_that_of_the_same_arguments_only() -> None:
     assert [max_gain(*one) for one in reversed(questions)] == first[::-1]
     columns = [max_gain(*questions[0][:2], gains[:, [k]], 0.5) for k in range(3)]
     assert first[0] == pytest.approx(max(columns), abs=1e-12)
+
+
+@pytest.mark.parametrize("radius", [0.01, 0.2, 1.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_gains_of_peaks_end_the_search_where_they_are_the_largest(
+    radius: float, epsilon: float
+) -> None:
+    rng = np.random.default_rng(6)
+    for gains in (
+        rng.random((30, 20)),
+        np.eye(30),
+        -np.abs(np.subtract.outer(range(30), range(9))),
+    ):
+        p = Prior(rng.dirichlet(np.full(30, 3.0))).pmf
+        pieces, factor = L1Ball(p, radius).dual_pieces, np.exp(-epsilon)
+        # in this order the first piece has other weights than the prior
+        searched = max_gain(pieces[::-1], p, gains, factor)
+        assert max_gain(pieces, p, gains, factor) == pytest.approx(searched, abs=1e-12)
+        theta = support_functions.find_best_thetas(pieces, p, gains, factor)
+        proved = support_functions.bound_gain(pieces, p, gains, factor, theta)
+        assert proved == pytest.approx(searched, abs=1e-11)
+        idle = support_functions.bound_gain(pieces, p, gains, factor, 0 * theta)
+        assert idle == pytest.approx(float(gains.max()), abs=1e-12)
