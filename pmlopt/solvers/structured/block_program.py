@@ -67,6 +67,7 @@ class ColumnBlock:
         is_loose: whether the rows are inequalities `>=`.
         hinge: the r, where there are any.
         total: of u[0], or None.
+        without_hinge: the block of columns no entry of which is beyond its threshold, or None.
     """
 
     lower: FloatArray
@@ -77,6 +78,7 @@ class ColumnBlock:
     is_loose: bool = False
     hinge: HingeVariables | None = None
     total: float | None = None
+    without_hinge: ColumnBlock | None = None
 
     @cached_property
     def has_floor(self) -> bool:
@@ -132,7 +134,8 @@ def build_threshold_block(
 ) -> ColumnBlock | None:
     """Build the block `e^-eps max v <= w(v)` of an l1 ball with movable mass `half`.
 
-    `w(v) = max_t weights'min(v, t) - half (t - min v)`, with u = (max v - min v, min v, t).
+    `w(v) = max_t weights'min(v, t) - half (t - min v)`, with u = (max v - min v, min v, t). Most of the best
+    columns are largest on a mass of at least `half`: then `t = max v`, and nothing is above the threshold.
     """
     room = 1 - exp_neg_epsilon
     if room <= 0:
@@ -143,7 +146,8 @@ def build_threshold_block(
     hinge = HingeVariables(1.0, np.array([[0.0], [0.0], [1.0]]), cut, weights[None, :])
     mean = np.array([[exp_neg_epsilon, exp_neg_epsilon - half, half]])
     return ColumnBlock(np.array([0.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0]), np.array([width, low, 1.0]),
-                 weights[None, :], mean, hinge=hinge)  # fmt: skip
+                 weights[None, :], mean, hinge=hinge,
+                 without_hinge=build_mean_block(weights, exp_neg_epsilon, half, half))  # fmt: skip
 
 
 def build_edge_block(

@@ -11,7 +11,7 @@ import pytest
 from oracles.blocks import wide
 from oracles.designs import FloatArray, linear_program, random_prior
 
-from pmlopt import LDP, PML, ExpectedGain, MinimumMass, Prior, design, solve
+from pmlopt import LDP, PML, ExpectedGain, L1Ball, MinimumMass, Prior, design, solve
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs import Status
 from pmlopt.solvers import highs
@@ -313,6 +313,41 @@ def test_a_column_that_is_missing_at_the_end_brings_all_columns_back(
     assert len(counts) == 2
     assert counts[1] == 60
     assert result.value == pytest.approx(best.value, abs=1e-6)
+
+
+@pytest.mark.parametrize("utility", ["gains", "hamming"])
+def test_hinges_are_left_out_where_no_entry_tends_to_pass_its_threshold(
+    monkeypatch: pytest.MonkeyPatch, utility: str
+) -> None:
+    monkeypatch.setattr(interior_point, "MIN_SINGLE_PRECISION_ENTRIES", 0)
+    hinged: list[bool] = []
+
+    def follow(task: BlockLP, *arguments: Any) -> Any:
+        hinged.append(task.block.hinge is not None)
+        return follow_central_path(task, *arguments)
+
+    monkeypatch.setattr(interior_point, "follow_central_path", follow)
+    random = np.random.default_rng(4)
+    prior = Prior(random.dirichlet(np.full(60, 2.0)))
+    ball = PML(1.0, over=L1Ball(prior, 0.05))
+    gains = ExpectedGain(random.random((60, 60)) if utility == "gains" else np.eye(60))
+    program = design(prior, ball, gains)
+    result = solve(program, "block-ipm")
+    assert result.status is Status.OPTIMAL
+    assert hinged == [utility == "hamming"]
+    assert result.value == pytest.approx(solve(program, "highs").value, abs=1e-6)
+
+
+def test_hinges_come_back_where_they_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interior_point, "MIN_SINGLE_PRECISION_ENTRIES", 0)
+    monkeypatch.setattr(
+        interior_point, "_leave_out_hinge", lambda block, scalars: block.without_hinge
+    )
+    prior = Prior(np.random.default_rng(4).dirichlet(np.full(60, 2.0)))
+    program = design(prior, PML(1.0, over=L1Ball(prior, 0.4)), ExpectedGain(np.eye(60)))
+    result = solve(program, "block-ipm")
+    assert result.status is Status.OPTIMAL
+    assert result.value == pytest.approx(solve(program, "highs").value, abs=1e-6)
 
 
 def test_iterates_of_some_columns_are_zero_in_the_others() -> None:
