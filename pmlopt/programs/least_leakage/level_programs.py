@@ -11,6 +11,7 @@ import numpy as np
 
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.data.prior import conditional_value_at_risk
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty.prior_set import PriorPolytope
@@ -251,8 +252,8 @@ class BestGainPrograms:
         self.utility = ExpectedGain(program.floor.normalized_gains)
         # Newton's first steps need few digits. The last is a tenth of what a level proved to 1e-9 needs, and
         # as fine as the interior point gets.
-        self._tolerances = chain((1e-5, 1e-8), repeat(1e-10))
-        self._used: BoolArray | None = None
+        self._tolerances = chain((1e-4, 1e-7), repeat(1e-10))
+        self._likely: BoolArray | None = None
 
     def solve_at(
         self, exp_neg_level: float, deadline: Deadline
@@ -266,24 +267,40 @@ class BestGainPrograms:
         if task is None:
             raise ArithmeticError("a level of 0 has no inside")
         options = MethodOptions(deadline, next(self._tolerances))
-        outcome = block_interior_point.solve_block_lp(design, task, options, self._used)
+        outcome = block_interior_point.solve_block_lp(design, task, options, self._likely)
         self.iterations += outcome.iterations or 0
         if outcome.point is None or outcome.point.multipliers is None:
             raise ArithmeticError(outcome.message)
-        # the next level is near, and its program uses outputs of those that were chosen for this one
-        used = outcome.point.matrix.max(axis=0) > 0
-        self._used = None if used.all() else used
         try:
             matrix = approximate_repair(prior, design.privacy, outcome.point.matrix)
         except MechanismError as cause:
             raise ArithmeticError(str(cause)) from cause
         row_prices = outcome.point.multipliers + design.row_offsets
+        self._likely = _find_likely_outputs(design, matrix, row_prices, exp_neg_level)
         return ParameterSolution(
             point=matrix,
             multipliers=LevelMultipliers(-row_prices, 1.0),
             infeasibility=self.floor.solver_target - design.utility.value(prior, matrix),
             slope=_compute_slope(design, matrix, row_prices, exp_neg_level),
         )
+
+
+def _find_likely_outputs(
+    design: LinearDesign, matrix: FloatArray, row_prices: FloatArray, exp_neg_level: float
+) -> BoolArray | None:
+    """Find (M,) the outputs of the program of a level nearby; None where they are too many to tell.
+
+    They are those that are worth most, at least four times as many as this program uses.
+    """
+    count = max(32, 4 * int((matrix.sum(axis=0) > 1e-6).sum()))
+    if count > 0.4 * matrix.shape[1]:
+        return None
+    prices = conditional_value_at_risk(
+        design.prior.pmf, design.table - row_prices[:, None], exp_neg_level
+    )
+    likely = np.zeros(len(prices), dtype=bool)
+    likely[np.argsort(-prices, kind="stable")[:count]] = True
+    return likely
 
 
 def _compute_slope(
