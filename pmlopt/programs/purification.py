@@ -241,11 +241,28 @@ def _iterate_cleaned(
         for gains in (program.expected_gains, None) if has_rare else (None,):
             merged = merge_rare_outputs(matrix, limit, prior.pmf, gains)
             versions = [merged] if has_rare else []
-            if ((merged > 0) & (merged <= limit)).any():
+            has_tiny = bool(((merged > 0) & (merged <= limit)).any())
+            dropped = drop_noise(merged, limit) if has_tiny else merged
+            if has_tiny and _may_be_zero(prior, privacy, dropped):
                 cleared = clear_tiny_entries(prior, privacy, merged, limit)
-                versions = [drop_noise(merged, limit) if cleared is None else cleared, *versions]
+                versions = [dropped if cleared is None else cleared, *versions]
             repaired = (repair_within_support(prior, privacy, one) for one in versions)
             yield from (one for one in repaired if one is not None)
+
+
+def _may_be_zero(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
+    """Return whether no bound on pairs makes a zero of a large matrix positive; no repair would help it."""
+    if len(matrix) * matrix.size < 1_000_000:
+        return True
+    from pmlopt.programs.exact.envelope_repair import pair_exponents
+
+    exponents = pair_exponents(prior, privacy)
+    if exponents is None:
+        return True
+    support = matrix > 0
+    # how many of the positive entries of its column bound an entry from below
+    bounds = np.isfinite(exponents).T.astype(np.float32) @ support.astype(np.float32)
+    return not ((bounds > 0) & ~support).any()
 
 
 def _is_cheap(before: DesignCertificate, after: Certificate, allowed: float) -> bool:

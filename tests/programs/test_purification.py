@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pmlopt as pm
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs import solving
+from pmlopt.programs import purification, solving
 from pmlopt.programs.exact.rounding import is_met_exactly
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.purification import (
@@ -221,3 +221,26 @@ def test_a_strict_mechanism_has_the_same_zeros_and_room_in_every_output(seed: in
 def test_no_strict_mechanism_is_found_where_the_zeros_leave_none() -> None:
     # each output rules all but one letter out: PML is log 3, whatever the entries
     assert find_strict_mechanism(pm.Prior.uniform(3), pm.PML(1.0), np.eye(3)) is None
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_entries_that_others_bound_from_below_are_no_dust(
+    groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That a zero cannot stay one is found without a try, and the tries would have found nothing else."""
+    size = 100
+    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) / 2
+    group = np.arange(size) * groups // size
+    apart[group[:, None] != group] = np.inf
+    privacy = pm.MetricPrivacy(1.0, apart)
+    matrix = np.where(np.isfinite(apart), np.exp(-apart), 1e-9)
+    matrix /= matrix.sum(axis=1)[:, None]
+    cleared = np.where(matrix > 1e-5, matrix, 0.0)
+    prior = pm.Prior.uniform(size)
+    assert not purification._may_be_zero(prior, privacy, cleared)
+    assert clear_tiny_entries(prior, privacy, matrix, 1e-5) is None
+    whole = np.where(group[:, None] == group, matrix, 0.0)
+    assert purification._may_be_zero(prior, privacy, whole)
+    assert purification._may_be_zero(prior, pm.PML(1.0), cleared)
+    monkeypatch.setattr(purification, "_may_be_zero", lambda *_: True)
+    assert purification.repair_within_support(prior, privacy, cleared) is None

@@ -270,10 +270,36 @@ def compute_shortest_paths(lengths: FloatArray) -> FloatArray:
         lengths: (N, N) of single steps from one letter to another.
     """
     ways = lengths.copy()
+    blocks = (slice(first, first + 50) for first in range(0, len(ways), 50))
+    # the distances of points are their shortest ways, which is seen in a fifth of the time
+    if all((measure_detours(lengths, own) >= lengths[own]).all() for own in blocks):
+        return ways
     with np.errstate(over="ignore"):
         for middle in range(len(ways)):
             np.minimum(ways, ways[:, [middle]] + ways[[middle]], out=ways)
     return ways
+
+
+def measure_detours(lengths: FloatArray, rows: slice = slice(None)) -> FloatArray:
+    """Measure the (R, N) shortest ways of two steps over a third letter; infinite without one.
+
+    Args:
+        lengths: (N, N) of single steps from one letter to another; those to itself do not count.
+        rows: the letters from which the ways begin.
+    """
+    size = len(lengths)
+    steps = lengths.copy()
+    np.fill_diagonal(steps, np.inf)
+    found = np.full_like(steps[rows], np.inf)
+    count = max(1, 50_000 // size)  # rows at once, which stay in a cache
+    with np.errstate(over="ignore"):
+        for first in range(0, len(found), count):
+            own, part = steps[rows][first : first + count], found[first : first + count]
+            sums = np.empty_like(own)
+            for middle in range(size):
+                np.add(own[:, middle, None], steps[middle], out=sums)
+                np.minimum(part, sums, out=part)
+    return found
 
 
 def _find_essential_pairs(distance: FloatArray, ways: FloatArray) -> BoolArray:
@@ -288,15 +314,20 @@ def _find_essential_pairs(distance: FloatArray, ways: FloatArray) -> BoolArray:
         # out of the program: a hundred roundings. What is claimed of a mechanism is checked pair by pair all
         # the same.
         near = np.where(np.isfinite(distance), distance * (1 + (2.0**-44)), 0.0)
-        for middle in range(n):
-            first = ways[:, [middle]]
-            last = ways[[middle]]
-            shorter = np.maximum(first, last) < distance
-            shorter[middle] = shorter[:, middle] = False
-            implied |= shorter & (first + last <= near)
+        closer = measure_detours(ways) <= near
+        back = np.ascontiguousarray(ways.T)
+        for x in np.flatnonzero(closer.any(axis=1)):
+            ends = np.flatnonzero(closer[x])
+            first, last = ways[x], back[ends]
+            shorter = np.maximum(first, last) < distance[x, ends, None]
+            shorter[:, x] = shorter[np.arange(len(ends)), ends] = False
+            implied[x, ends] = (shorter & (first + last <= near[x, ends, None])).any(axis=1)
         kept = np.isfinite(distance) & ~implied
-        along = compute_shortest_paths(np.where(kept, distance, np.inf))
+        steps = np.where(kept, distance, np.inf)
         # The same over all pairs that were left out, one over another: the margin of constraints on a
         # variable.
-        follows = along <= np.where(implied, distance * (1 + (2.0**-40)), np.inf)
-    return kept | ~follows
+        limits = np.where(implied, distance * (1 + (2.0**-40)), np.inf)
+        along = measure_detours(steps)
+        if not (along <= limits).all():
+            along = compute_shortest_paths(steps)
+    return kept | (along > limits)

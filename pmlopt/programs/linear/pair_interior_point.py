@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.model.privacy.metric_privacy import measure_detours
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import read_pair_weights
 from pmlopt.programs.exact.envelope_repair import lower_envelope, pair_exponents
@@ -213,11 +214,8 @@ def find_essential_pairs(ratios: RatioBounds, size: int) -> BoolArray:
     """Find (K,) the pair bounds that no two-step path through a third letter nearly implies."""
     length = np.full((size, size), np.inf)
     length[ratios.above, ratios.below] = ratios.exponents
-    ways = np.full((size, size), np.inf)
-    for letter in range(size):
-        # one step of Floyd and Warshall for each letter between: paths of two edges
-        np.minimum(ways, length[:, letter, None] + length[None, letter], out=ways)
-    return np.asarray((ways > (1 + MAX_DETOUR_FRACTION) * length)[ratios.above, ratios.below])
+    detours = measure_detours(length)
+    return np.asarray((detours > (1 + MAX_DETOUR_FRACTION) * length)[ratios.above, ratios.below])
 
 
 def _read_factors(ratios: RatioBounds, places: IntArray) -> tuple[FloatArray, BoolArray]:
