@@ -2,7 +2,8 @@
 
 The multipliers of a program with some of the outputs bound that with all of them: with the row prices rho,
 a column at output y gains at most the mean of `g[:,y] - rho` over its largest mass e^-epsilon, which is a
-sort. Outputs whose price is above that of the current ones come in; where none is, the optimum is found.
+sort. A smoothed dual program finds prices that leave few outputs to begin with. Outputs whose price is above
+that of the current ones come in; where none is, the optimum is found.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pmlopt.model.utility.linear import build_best_constant
 from pmlopt.programs.exact.rounding import approximate_repair
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.solver_result import (
+    Deadline,
     MethodOptions,
     PrimalDualPoint,
     SolverResult,
@@ -27,9 +29,7 @@ from pmlopt.solvers.solver_result import (
 from pmlopt.solvers.structured.block_program import BlockLP
 from pmlopt.solvers.structured.interior_point import GapGoal, follow_central_path
 from pmlopt.solvers.structured.iterates import Iterate, build_start
-
-MIN_FIRST_OUTPUTS, MIN_ADDED_OUTPUTS = 64, 32
-"""Outputs of the first program, and those that come in at a time in alphabets of up to 640 letters."""
+from pmlopt.solvers.structured.smoothed_prices import find_row_prices
 
 
 class _OutputPool:
@@ -39,18 +39,21 @@ class _OutputPool:
         program: the design.
         task: the same as numbers.
         exp_neg_epsilon: the mass on which the largest entries of a column lie.
+        deadline: of the solve.
     """
 
-    def __init__(self, program: LinearDesign, task: BlockLP, exp_neg_epsilon: float) -> None:
+    def __init__(
+        self, program: LinearDesign, task: BlockLP, exp_neg_epsilon: float, deadline: Deadline
+    ) -> None:
         self.program, self.task, self.mass = program, task, exp_neg_epsilon
         self.gains, self.p = program.centered_gains, program.prior.pmf
         start = build_best_constant(program.prior.probabilities, self.gains)
         self.matrix, self.value = start, program.columns.compute_expectation(self.gains, start)
-        self.rho = self.gains.max(axis=1)  # as if nothing were private
-        self.bound = float(self.p @ self.rho)
-        self.kept: BoolArray = np.asarray(start.any(axis=0))
-        prices = self.price_outputs(np.zeros(len(self.p)))
-        self.kept[np.argsort(-prices, kind="stable")[:MIN_FIRST_OUTPUTS]] = True
+        scale = float(np.ptp(self.gains)) or 1.0
+        rows = find_row_prices(self.p, self.gains / -scale, exp_neg_epsilon, deadline)
+        self.rho = -scale * rows.prices
+        self.bound = float(self.p @ self.rho - scale * rows.values.min())
+        self.kept: BoolArray = start.any(axis=0) | rows.likely
 
     @property
     def gap(self) -> float:
@@ -109,17 +112,11 @@ class _OutputPool:
         except MechanismError:
             return None
 
-    def exchange_outputs(self, prices: FloatArray, accuracy: float, drops: bool) -> bool:
-        """Add the outputs that are worth most, and drop those without mass; return whether any came in."""
-        most = float(prices[self.kept].max())
-        missing = ~self.kept & (prices > most + accuracy)
-        mass = self.p @ self.matrix
-        # what is dropped by mistake has a high price in the next program, and comes in again
-        if drops:
-            self.kept &= (mass > 1e-3 / self.kept.sum()) | (prices > most - self.gap)
-        # few at a time keep a program small; with thousands of letters a further program costs more
-        part = len(self.p) // (20 if len(self.p) <= 2_000 else 10)
-        size = min(max(MIN_ADDED_OUTPUTS, part), int(missing.sum()))
+    def add_outputs(self, prices: FloatArray, accuracy: float) -> bool:
+        """Add the outputs that are worth most; return whether there are any."""
+        missing = ~self.kept & (prices > float(prices[self.kept].max()) + accuracy)
+        # half as many as there are: few keep a program small, and many save further programs
+        size = min(int(self.kept.sum()) // 2 + 16, int(missing.sum()))
         self.kept |= _select_best(np.where(missing, prices, -math.inf), size)
         return size > 0
 
@@ -145,30 +142,20 @@ def generate_outputs(
     begin = time.perf_counter()
     # half of the allowed gap: repair and rounding take a part of the rest
     allowed = program.compute_allowed_gap(options.tolerance) / 2
-    pool, iterations, message = _OutputPool(program, task, exp_neg_epsilon), 0, ""
-    ready, rounds = time.perf_counter(), 0
-    accuracy = pool.gap
     with limit_threads():
+        pool = _OutputPool(program, task, exp_neg_epsilon, options.deadline)
+        ready, rounds, iterations, message = time.perf_counter(), 0, 0, ""
         while not message:
-            # prices that show what is missing need few digits, and the solver aims at a hundredth of them
-            accuracy = max(allowed, min(accuracy, 0.3 * pool.gap))
-            before = pool.gap
-            prices, steps = pool.solve(accuracy, options)
-            # outputs that come and go in turn need more digits, and all to stay
-            stalled = pool.gap > 0.9 * before
+            prices, steps = pool.solve(allowed, options)
             iterations, rounds = iterations + steps, rounds + 1
             if pool.gap <= allowed:
                 message = "no output is worth more than the tolerance"
             elif options.deadline.expired:
                 message = "time limit"
-            elif rounds == 60:  # two to five are usual
+            elif rounds == 60:  # one or two are usual
                 message = "too many rounds"
-            elif not pool.exchange_outputs(prices, allowed / 2, drops=not stalled):
-                if accuracy == allowed:
-                    message = "no output would improve the mechanism"
-                accuracy = allowed
-            elif stalled:
-                accuracy *= 0.1
+            elif not pool.add_outputs(prices, allowed / 2):
+                message = "no output would improve the mechanism"
     used = f"{message} after {rounds} rounds, with {int(pool.kept.sum())} of {task.costs.shape[1]} outputs"
     point = PrimalDualPoint(pool.matrix, pool.rho)
     return SolverResult.from_point(point, used, pool.gap <= allowed, iterations, begin, ready)

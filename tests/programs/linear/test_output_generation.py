@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, design, solve
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.programs.linear import output_generation
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.solvers.structured.smoothed_prices import RowPrices, find_row_prices
 from pmlopt.utility import SumOfParts
 
 
@@ -43,9 +45,12 @@ def _differs(x: float, y: float) -> float:
 def test_the_value_is_that_of_all_outputs_at_once(
     monkeypatch: pytest.MonkeyPatch, epsilon: float
 ) -> None:
-    # few outputs at first, so that most of those that are used come in by their prices
-    monkeypatch.setattr(output_generation, "MIN_FIRST_OUTPUTS", 3)
-    monkeypatch.setattr(output_generation, "MIN_ADDED_OUTPUTS", 2)
+    # three outputs at first, so that most of those that are used come in by their prices
+    def find_few(*given: Any) -> RowPrices:
+        rows = find_row_prices(*given)
+        return rows._replace(likely=rows.values <= np.partition(rows.values, 2)[2])
+
+    monkeypatch.setattr(output_generation, "find_row_prices", find_few)
     program = on_tuples((5, 4, 3), epsilon)
     found, other = solve(program, "output-generation"), solve(program, "highs")
     assert found.status == "optimal"
