@@ -88,7 +88,7 @@ def prove(
         # levels in floats are not the ones that decide, unless the grid has put a matrix past its limit
         if not holds:
             raise PrivacyError(privacy.describe_violation(p, m))
-        matrix = repair_matrix(p, privacy, matrix, noise=0.0).matrix
+        matrix = repair_matrix(p, privacy, m.matrix, noise=0.0).matrix
     exact = Mechanism(matrix, m.inputs, m.outputs)
     claim = ComplianceCertificate(
         mechanism=exact, value=0.0, bound=math.inf, privacy=privacy, prior=p

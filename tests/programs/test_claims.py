@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from strategies import pairs
 
 from pmlopt import (
@@ -70,7 +70,13 @@ def test_a_least_level_is_above_its_bound_but_for_last_digits(beyond: float, hol
     assert {claim.holds for claim in moved.checks() if claim.name == "gap"} == {holds}
 
 
+RARE = np.array([1.0, 1.0, 1.0, 1e-9]) / (3 + 1e-9)
+# an entry of 5e-10, of which rounding to the grid of a row takes more than 1e-9 of itself
+SMALL = np.array([[1, 0, 0, 0], [0, 0.25, 0.75 - 5e-10, 5e-10], [1, 0, 0, 0], [0, 0, 0.5, 0.5]])
+
+
 @given(pairs())
+@example((RARE, SMALL))
 def test_its_level_is_proved_of_a_matrix_next_to_it(pair: tuple[np.ndarray, np.ndarray]) -> None:
     prior, matrix = pair
     level = leakage_level(prior, matrix)
