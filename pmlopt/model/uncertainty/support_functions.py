@@ -110,8 +110,6 @@ def _find_max_gain(
     known, columns = float((p @ gains).max()), np.arange(gains.shape[1])
     if pieces[0].weights is not None and np.array_equal(pieces[0].weights, p):
         known, columns = _find_columns_beyond_peaks(pieces, p, gains, exp_neg_epsilon)
-        if not columns.size:
-            return known
 
     def compute_excess(tau: float, columns: NDArray[np.intp]) -> FloatArray:
         costs = p[:, None] * (gains[:, columns] - tau)
@@ -119,6 +117,8 @@ def _find_max_gain(
         # raised by its rounding, so that a tau at which it is not positive is a proof
         return value + _bound_rounding(costs, theta)
 
+    if not columns.size:
+        return known
     return _find_largest_root(compute_excess, columns, known, float(gains.max()))
 
 
@@ -127,8 +127,7 @@ def _find_columns_beyond_peaks(
 ) -> tuple[float, NDArray[np.intp]]:
     """Find what constants gain and columns that are largest on some mass and zero elsewhere.
 
-    These are the columns of the first piece, which is of the prior p, and the best of most gains. Their
-    multipliers prove the other pieces too, but for some gains.
+    They are those of the first piece, which is of p; their multipliers prove the others for most gains.
 
     Returns:
         the most that they gain, rounded up, and the numbers of the g for which that is not proved.
@@ -144,7 +143,8 @@ def _find_columns_beyond_peaks(
     known = float(peaks.max())
     rounding = _bound_rounding(p[:, None] * (gains - known), np.maximum(known - edges, 0.0))
     known = float((peaks + 1.1 * rounding / mass).max())  # so that rounding cannot undo it
-    theta, costs = np.maximum(known - edges, 0.0), p[:, None] * (gains - known)
+    theta = np.maximum(known - edges, 0.0)
+    costs = p[:, None] * (gains - known)
     values = [piece.evaluate_at(costs, theta, exp_neg_epsilon)[0] for piece in pieces]
     return known, np.flatnonzero(np.max(values, axis=0) + _bound_rounding(costs, theta) > 0)
 
@@ -221,11 +221,10 @@ def bound_gain(
     multipliers = np.maximum(theta[0], 0.0)
 
     def compute_excess(tau: FloatArray | float, columns: NDArray[np.intp]) -> FloatArray:
-        costs, some = p[:, None] * (gains[:, columns] - tau), multipliers[columns]
-        values = np.max(
-            [piece.evaluate_at(costs, some, exp_neg_epsilon)[0] for piece in pieces], axis=0
-        )
-        return np.asarray(values + _bound_rounding(costs, some))
+        costs = p[:, None] * (gains[:, columns] - tau)
+        some = multipliers[columns]
+        values = [piece.evaluate_at(costs, some, exp_neg_epsilon)[0] for piece in pieces]
+        return np.asarray(np.max(values, axis=0) + _bound_rounding(costs, some))
 
     # at the bound of the columns that are worst most others are seen to have no larger one
     tops, columns = gains.max(axis=0), np.arange(gains.shape[1])

@@ -113,7 +113,7 @@ def formulate(
     return Formulation(program, known, pair_with_prior(program.prior, given)[1].matrix, arrays)
 
 
-@light_dataclass(frozen=True)
+@light_dataclass(frozen=True, eq=False)
 class Encoding:
     """A way to write a linear design down for a solver.
 

@@ -89,14 +89,11 @@ class ExpectationProgram(Program[C_co]):
         return centred
 
     @cached_property
-    def row_ranges(self) -> FloatArray:
-        """Return (N,) the range of each letter's utility."""
-        return self.columns.max_by_letter(self.table) - self.row_offsets
-
-    @cached_property
     def scale(self) -> float:
         """Return the range of the expected gain over all mechanisms."""
-        return float(self.columns.masses @ self.row_ranges)
+        return float(
+            self.columns.masses @ (self.columns.max_by_letter(self.table) - self.row_offsets)
+        )
 
     @cached_property
     def exact_constant(self) -> Fraction:
@@ -110,7 +107,7 @@ class ExpectationProgram(Program[C_co]):
         Where only a rare letter can gain, the scale is far below the gains, and the rounding of a bound is
         not: it sums gains, and prices of letters that are at most as large, to three times the largest gain.
         """
-        found = bound_sum_rounding(self.columns.terms, 3 * float(self.row_ranges.max()))
+        found = bound_sum_rounding(self.columns.terms, 3 * find_max_size(self.centered_gains))
         return found if found > self.tolerance * self.scale else 0.0
 
     @property
