@@ -144,7 +144,10 @@ def generate_outputs(
     allowed = program.compute_allowed_gap(options.tolerance) / 2
     with limit_threads():
         pool = _OutputPool(program, task, exp_neg_epsilon, options.deadline)
-        ready, rounds, iterations, message = time.perf_counter(), 0, 0, ""
+        ready = time.perf_counter()
+        rounds = 0
+        iterations = 0
+        message = ""
         while not message:
             prices, steps = pool.solve(allowed, options)
             iterations, rounds = iterations + steps, rounds + 1

@@ -9,8 +9,7 @@ mechanism costs. At a temperature the hinges become `(z + sqrt(1 + z^2)) / 2` an
 Newton's method then maximizes the bound over the N prices alone, with each column at its best, in one or two
 steps each time that the temperature halves: no entry of a mechanism limits how far a step goes.
 
-Sources: C. Chen and O. L. Mangasarian, Comput. Optim. Appl. 5 (1996), for the smoothed hinge; Y. Nesterov,
-Math. Program. 103 (2005).
+Sources: [chen1996class] (the smoothed hinge); [nesterov2005smooth].
 """
 
 from __future__ import annotations
@@ -52,13 +51,19 @@ def find_row_prices(
         deadline: when time is over, the prices so far are returned.
     """
     dual = _SmoothedDual(pmf, costs.astype(np.float32), 1 / exp_neg_epsilon)
-    prices, temperature, best, bound = costs.min(axis=1), 0.05, None, -np.inf
-    levels, kept = pmf @ costs - pmf @ prices, np.ones(costs.shape[1], dtype=bool)
+    prices = costs.min(axis=1)
+    levels = pmf @ costs - pmf @ prices
+    kept = np.ones(costs.shape[1], dtype=bool)
+    temperature = 0.05
+    best = None
+    bound = -np.inf
     while True:
         point = dual.maximize(prices, levels, kept, temperature)
-        prices, levels[kept] = point.prices, point.levels
+        prices = point.prices
+        levels[kept] = point.levels
         levels, values = dual.find_levels(prices, levels, temperature)
-        before, bound = bound, float(pmf @ prices + values.min())
+        before = bound
+        bound = float(pmf @ prices + values.min())
         # colder, columns hardly overlap any more, and the steps no longer reach their ends
         if best is not None and temperature < 1e-3 and bound <= before:
             return best
@@ -108,7 +113,9 @@ class _SmoothedDual:
     """What columns may miss to a mean of one, and rows to sums of one on average."""
 
     def __init__(self, pmf: FloatArray, costs: FloatArray, largest: float) -> None:
-        self.pmf, self.costs, self.largest = pmf, costs, largest
+        self.pmf = pmf
+        self.costs = costs
+        self.largest = largest
         self.weights = pmf.astype(np.float32)
 
     def maximize(
@@ -119,7 +126,8 @@ class _SmoothedDual:
         point = self._evaluate(costs, prices, levels[kept], temperature)
         for _ in range(4):
             step = temperature * self._find_direction(point)
-            slope, length = float(self.pmf * point.missing @ step), 1.0
+            slope = float(self.pmf * point.missing @ step)
+            length = 1.0
             while True:
                 there = point.prices + length * step
                 following = self._evaluate(costs, there, point.levels, temperature)
@@ -260,9 +268,11 @@ def _solve_by_conjugate_gradients(
     apply: Callable[[FloatArray], FloatArray], right: FloatArray, diagonal: FloatArray
 ) -> FloatArray:
     """Solve a positive definite system to two digits."""
-    solution, rest = np.zeros_like(right), right.copy()
+    solution = np.zeros_like(right)
+    rest = right.copy()
     scaled = rest / diagonal
-    direction, size = scaled, float(rest @ scaled)
+    direction = scaled
+    size = float(rest @ scaled)
     enough = 1e-4 * size
     for _ in range(200):
         if size <= enough:
@@ -275,6 +285,7 @@ def _solve_by_conjugate_gradients(
         solution += length * direction
         rest -= length * image
         scaled = rest / diagonal
-        before, size = size, float(rest @ scaled)
+        before = size
+        size = float(rest @ scaled)
         direction = scaled + size / before * direction
     return solution
