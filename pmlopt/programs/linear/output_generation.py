@@ -54,6 +54,8 @@ class _OutputPool:
         self.rho = -scale * rows.prices
         self.bound = float(self.p @ self.rho - scale * rows.values.min())
         self.kept: BoolArray = start.any(axis=0) | rows.likely
+        if self.kept.mean() > 0.4:  # prices that are hardly told apart: a second program costs more
+            self.kept[:] = True
 
     @property
     def gap(self) -> float:
@@ -113,19 +115,13 @@ class _OutputPool:
             return None
 
     def add_outputs(self, prices: FloatArray, accuracy: float) -> bool:
-        """Add the outputs that are worth most; return whether there are any."""
+        """Add the outputs that are worth more, and all where these are many; return whether there are any."""
         missing = ~self.kept & (prices > float(prices[self.kept].max()) + accuracy)
-        # half as many as there are: few keep a program small, and many save further programs
-        size = min(int(self.kept.sum()) // 2 + 16, int(missing.sum()))
-        self.kept |= _select_best(np.where(missing, prices, -math.inf), size)
-        return size > 0
-
-
-def _select_best(values: FloatArray, size: int) -> BoolArray:
-    """Select the largest of values (M,), of equal ones the first."""
-    chosen = np.zeros(len(values), dtype=bool)
-    chosen[np.argsort(-values, kind="stable")[:size]] = True
-    return chosen
+        self.kept |= missing
+        # where many are alike, each further program calls for others
+        if missing.sum() > 0.2 * self.kept.sum():
+            self.kept[:] = True
+        return bool(missing.any())
 
 
 def generate_outputs(

@@ -12,6 +12,8 @@ from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, design, solve
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.programs.linear import output_generation
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.solvers.structured.block_program import BlockLP
+from pmlopt.solvers.structured.interior_point import InteriorPointResult, follow_central_path
 from pmlopt.solvers.structured.smoothed_prices import RowPrices, find_row_prices
 from pmlopt.utility import SumOfParts
 
@@ -75,11 +77,21 @@ def test_large_tuples_are_begun_with_few_outputs() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [2.0, 2.5])
-def test_outputs_that_come_and_go_in_turn_stay(epsilon: float) -> None:
+def test_prices_that_are_hardly_told_apart_take_two_programs(
+    monkeypatch: pytest.MonkeyPatch, epsilon: float
+) -> None:
+    sizes: list[int] = []
+
+    def follow(task: BlockLP, *rest: Any) -> InteriorPointResult:
+        sizes.append(task.costs.shape[1])
+        return follow_central_path(task, *rest)
+
+    monkeypatch.setattr(output_generation, "follow_central_path", follow)
     steps = np.abs(np.subtract.outer(np.arange(150), np.arange(150))) / 150
     prior = np.random.default_rng(1).dirichlet(np.full(150, 2.0))
     result = solve(design(prior, PML(epsilon), ExpectedLoss(steps)), "output-generation")
     assert result.status == "optimal"
+    assert len(sizes) <= 2
 
 
 def test_a_gap_that_is_allowed_ends_the_search() -> None:
