@@ -24,9 +24,9 @@ from pmlopt.solvers.structured.dense_simplex import DenseVertex, solve_dense_lp
 
 
 def choose_search_seconds(program: LinearDesign) -> float:
-    """Choose the seconds of a search over the first one: three on 300 letters, five on a thousand."""
+    """Choose the seconds of a search over the first one: three on 300 letters, twenty on a thousand."""
     values = program.prior.size * program.table.size
-    return max(5e-9 * values, min(3.0, 1e-7 * values))
+    return max(2e-8 * values, min(3.0, 1e-7 * values))
 
 
 def limit_search(program: LinearDesign) -> MethodOptions:
