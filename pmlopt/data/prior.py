@@ -547,16 +547,20 @@ def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: flo
         ... ).round(12)
         array([2.5])
     """
+    edge = find_edges(weights, values, mass)
+    rounding = 8 * (len(weights) + 2) * sys.float_info.epsilon * np.abs(edge)
+    return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)
+
+
+def find_edges(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray:
+    """Find (M,) the entry of each column with which its largest have filled `mass`; else the least one."""
     # sorting goes along memory, and any order of equals will do
     falling = np.negative(values.T, order="C")
     order = falling.argsort(axis=1)
     filled = weights[order].cumsum(axis=1)
-    # the weights may sum to less than a mass of 1 by rounding: then the last letter is the edge
     last = np.minimum((filled < mass).sum(axis=1), len(weights) - 1)
     columns = np.arange(len(order))
-    edge = -falling[columns, order[columns, last]]
-    rounding = 8 * (len(weights) + 2) * sys.float_info.epsilon * np.abs(edge)
-    return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)
+    return np.asarray(-falling[columns, order[columns, last]])
 
 
 def max_conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: float) -> float:

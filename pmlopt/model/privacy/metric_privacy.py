@@ -323,6 +323,8 @@ def _find_essential_pairs(distance: FloatArray, ways: FloatArray) -> BoolArray:
             shorter[:, x] = shorter[np.arange(len(ends)), ends] = False
             implied[x, ends] = (shorter & (first + last <= near[x, ends, None])).any(axis=1)
         kept = np.isfinite(distance) & ~implied
+        if not implied.any():
+            return kept
         steps = np.where(kept, distance, np.inf)
         # The same over all pairs that were left out, one over another: the margin of constraints on a
         # variable.

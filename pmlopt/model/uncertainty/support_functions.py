@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pmlopt.core.lazy_imports import hashlib
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, bound_sum_rounding
+from pmlopt.data.prior import find_edges
 from pmlopt.solvers.structured.factors import solve_positive
 
 _MAX_ITERATIONS = 200
@@ -133,12 +134,7 @@ def _find_columns_beyond_peaks(
         the most that they gain, rounded up, and the numbers of the g for which that is not proved.
     """
     mass = 1 - pieces[0].rate + exp_neg_epsilon
-    falling = np.negative(gains.T, order="C")
-    order = falling.argsort(axis=1)
-    # with a mass above 1 there are constants only, and the last letter is the edge
-    last = np.minimum((p[order].cumsum(axis=1) < mass).sum(axis=1), len(p) - 1)
-    columns = np.arange(len(order))
-    edges = -falling[columns, order[columns, last]]
+    edges = find_edges(p, gains, mass)  # a mass above 1 is that of constants only
     peaks = np.maximum(edges + p @ np.maximum(gains - edges, 0.0) / mass, p @ gains)
     known = float(peaks.max())
     rounding = _bound_rounding(p[:, None] * (gains - known), np.maximum(known - edges, 0.0))

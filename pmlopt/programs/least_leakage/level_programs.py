@@ -11,7 +11,6 @@ import numpy as np
 
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
-from pmlopt.data.prior import conditional_value_at_risk
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty.prior_set import PriorPolytope
@@ -21,6 +20,7 @@ from pmlopt.programs.exact.rounding import approximate_repair
 from pmlopt.programs.least_leakage.certificate import LevelMultipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear import block_interior_point
+from pmlopt.programs.linear.output_generation import price_outputs
 from pmlopt.programs.linear.program import LinearDesign, linear_design
 from pmlopt.solvers import highs
 from pmlopt.solvers.parametric_program import ParametricEntries, ParametricModel
@@ -295,9 +295,7 @@ def _find_likely_outputs(
     count = max(32, 4 * int((matrix.sum(axis=0) > 1e-6).sum()))
     if count > 0.4 * matrix.shape[1]:
         return None
-    prices = conditional_value_at_risk(
-        design.prior.pmf, design.table - row_prices[:, None], exp_neg_level
-    )
+    prices = price_outputs(design.prior.pmf, design.table, row_prices, exp_neg_level)
     likely = np.zeros(len(prices), dtype=bool)
     likely[np.argsort(-prices, kind="stable")[:count]] = True
     return likely

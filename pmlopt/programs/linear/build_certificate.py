@@ -415,13 +415,13 @@ def _select_best_multipliers(
     """Select the multipliers with the least bound, and that bound; the first of at most `target_gap`."""
     # infinite until a candidate is priced: then any finite bound wins
     best: tuple[FloatArray | None, float] = (None, math.inf)
+    columns = program.columns
     for rho in _candidate_multipliers(program, gains, lifts, given):
-        known = program.columns
-        if best[0] is not None and known.bound_from_below(gains, rho, lifts) > best[1]:
+        if best[0] is not None and columns.bound_from_below(gains, rho, lifts) > best[1]:
             continue
-        bound = program.columns.unrounded_bound(gains, rho)
+        bound = columns.unrounded_bound(gains, rho)
         if bound < best[1]:  # rounding only adds to it
-            bound += program.columns.bound_rounding(gains, rho)
+            bound += columns.bound_rounding(gains, rho)
             if bound < best[1]:
                 best = (rho, bound)
         if best[1] <= target_gap:

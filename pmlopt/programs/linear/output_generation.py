@@ -32,6 +32,19 @@ from pmlopt.solvers.structured.iterates import Iterate, build_start
 from pmlopt.solvers.structured.smoothed_prices import find_row_prices
 
 
+def price_outputs(
+    p: FloatArray, gains: FloatArray, rho: FloatArray, exp_neg_epsilon: float
+) -> FloatArray:
+    """Compute (M,) the most that a column at each output gains over the row prices rho."""
+    n, m = gains.shape
+    prices = np.empty(m)
+    size = max(1, 2**20 // n)  # a few arrays of 8 MB
+    for first in range(0, m, size):
+        some = slice(first, first + size)
+        prices[some] = conditional_value_at_risk(p, gains[:, some] - rho[:, None], exp_neg_epsilon)
+    return prices
+
+
 class _OutputPool:
     """The outputs that are in the program, with the best mechanism and multipliers so far.
 
@@ -62,17 +75,6 @@ class _OutputPool:
         """Return the gap between the best bound and the best value."""
         return self.bound - self.value
 
-    def price_outputs(self, rho: FloatArray) -> FloatArray:
-        """Compute (M,) the most that a column at each output gains over the row prices rho."""
-        n, m = self.gains.shape
-        prices = np.empty(m)
-        size = max(1, 2**20 // n)  # a few arrays of 8 MB
-        for first in range(0, m, size):
-            some = slice(first, first + size)
-            reduced = self.gains[:, some] - rho[:, None]
-            prices[some] = conditional_value_at_risk(self.p, reduced, self.mass)
-        return prices
-
     def solve(self, accuracy: float, options: MethodOptions) -> tuple[FloatArray, int]:
         """Solve the program of the outputs that are kept, and update matrix, value and bound.
 
@@ -96,7 +98,7 @@ class _OutputPool:
         ending = follow_central_path(small, build_start(small), goal)
         matrix = self._repair(ending.point)
         rho = small.to_certificate_multipliers(ending.point.rows)
-        prices = self.price_outputs(rho)
+        prices = price_outputs(self.p, self.gains, rho, self.mass)
         bound = float(self.p @ rho + prices.max())
         if bound < self.bound:
             self.bound, self.rho = bound, rho

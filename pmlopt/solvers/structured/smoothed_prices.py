@@ -21,6 +21,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray
+from pmlopt.data.prior import find_edges
 from pmlopt.solvers.solver_result import Deadline
 
 
@@ -73,6 +74,23 @@ def find_row_prices(
         # of the others the soft minimum takes less than a thousandth
         kept = values <= values.min() + 3 * temperature
         temperature /= 2
+
+
+class _Levels(NamedTuple):
+    """Columns at some levels.
+
+    Attributes:
+        levels: (M,) their t.
+        z, root: (N, M) of the hinges, and sqrt(1 + z^2).
+        excess: (M,) what the columns have more than a mean of one.
+        values: (M,) what a column of probability one costs.
+    """
+
+    levels: FloatArray
+    z: FloatArray
+    root: FloatArray
+    excess: FloatArray
+    values: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,35 +165,16 @@ class _SmoothedDual:
 
         A level that is far off makes a column look cheaper than it is: those of cheap columns are begun anew.
         """
-        levels, values, excess = self._level_columns(self.costs, prices, levels, temperature, 3)
-        far = np.abs(excess) > self.SETTLED
-        cheap = far & (values <= values[~far].min(initial=np.inf) + 6 * temperature)
+        found = self._move_levels(self.costs, prices, levels, temperature, 3)
+        far = np.abs(found.excess) > self.SETTLED
+        cheap = far & (found.values <= found.values[~far].min(initial=np.inf) + 6 * temperature)
         if cheap.any():
             some = self.costs[:, cheap]
-            levels[cheap], values[cheap], _ = self._level_columns(
-                some, prices, self._find_quantiles(some - prices[:, None]), temperature, 12
-            )
-        return levels, values
-
-    def _find_quantiles(self, values: FloatArray) -> FloatArray:
-        """Find (M,) where the columns of (N, M) values have filled the mass of the largest entries."""
-        order = values.argsort(axis=0)
-        filled = self.weights[order].cumsum(axis=0)
-        place = np.minimum((filled * self.largest < 1).sum(axis=0), len(values) - 1)
-        columns = np.arange(values.shape[1])
-        return np.asarray(values[order[place, columns], columns])
-
-    def _level_columns(
-        self,
-        costs: FloatArray,
-        prices: FloatArray,
-        levels: FloatArray,
-        temperature: float,
-        steps: int,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Move levels; return them, (M,) what columns cost, and what their means exceed one by."""
-        levels, z, root, excess = self._move_levels(costs, prices, levels, temperature, steps)
-        return levels, self._column_values(levels, z, root, temperature), excess
+            edges = -find_edges(self.pmf, prices[:, None] - some, 1 / self.largest)
+            again = self._move_levels(some, prices, edges, temperature, 12)
+            found.levels[cheap] = again.levels
+            found.values[cheap] = again.values
+        return found.levels, found.values
 
     def _move_levels(
         self,
@@ -184,12 +183,9 @@ class _SmoothedDual:
         levels: FloatArray,
         temperature: float,
         steps: int,
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Move levels towards columns of mean one.
-
-        Returns:
-            the levels, (N, M) z and sqrt(1 + z^2), and (M,) what the means exceed one by.
-        """
+    ) -> _Levels:
+        """Move levels towards columns of mean one."""
+        half = self.largest / 2
         for step in range(steps):
             z = levels.astype(np.float32) - costs
             z += prices.astype(np.float32)[:, None]
@@ -197,27 +193,20 @@ class _SmoothedDual:
             root = z * z
             root += 1
             np.sqrt(root, out=root)
-            half = self.largest / 2
             excess = half * (1 + self.weights @ (z / root)) - 1
             if step == steps - 1 or np.abs(excess).max() <= self.SETTLED:
                 break
             slopes = half * (self.weights @ (1 / (root * root * root)))
             change = -excess / np.maximum(slopes, 1e-30)
             levels = levels + temperature * np.clip(change, -4, 4)
-        return levels, z, root, excess
-
-    def _column_values(
-        self, levels: FloatArray, z: FloatArray, root: FloatArray, temperature: float
-    ) -> FloatArray:
-        """Compute (M,) what a column of probability one costs at its level."""
-        return levels - temperature * self.largest / 2 * (self.weights @ (z + root))
+        values = levels - temperature * half * (self.weights @ (z + root))
+        return _Levels(levels, z, root, excess, values)
 
     def _evaluate(
         self, costs: FloatArray, prices: FloatArray, levels: FloatArray, temperature: float
     ) -> _Point:
         """Compute the smoothed bound, with levels that fit the prices."""
-        levels, z, root, excess = self._move_levels(costs, prices, levels, temperature, 12)
-        values = self._column_values(levels, z, root, temperature)
+        levels, z, root, excess, values = self._move_levels(costs, prices, levels, temperature, 12)
         least = values.min()
         shares = np.exp((least - values) / (temperature / 2))
         total = shares.sum()
